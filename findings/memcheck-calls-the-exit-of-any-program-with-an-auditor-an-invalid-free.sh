@@ -1,6 +1,6 @@
 #!/bin/sh
 # glibc 2.36 and valgrind 3.19 (Debian 12's libc6 2.36-9+deb12u14 and valgrind 1:3.19.0-1, and gcc, which must be installed; no root).
-# LD_AUDIT is how tools see each library as it is loaded (HPCToolkit, Spindle, vmpi for interpreters). Expected of memcheck: nothing, above
+# LD_AUDIT is how tools see each library as it is loaded (HPCToolkit, Spindle). Expected of memcheck: nothing, above
 # all with an auditor whose la_version returns 0, which the loader then does without. Seen: an invalid free() at the exit of any program,
 # a C main that returns 0 among them, so `--error-exitcode` fails every correct one. With an auditor a second libc comes before the
 # program's, the loader's tables are made before malloc is memcheck's, and __libc_freeres, which valgrind calls at exit, frees them

@@ -83,11 +83,33 @@ pub fn orphaned_shared_memory() -> BTreeSet<String> {
 
 /// Names in /dev/shm, except those of the real MPIs.
 pub fn shared_memory_files() -> BTreeSet<String> {
+    names_in_shared_memory(false)
+}
+
+/// Those of the real MPIs, or the others.
+fn names_in_shared_memory(of_peers: bool) -> BTreeSet<String> {
     let peers = ["vader_segment", "mpich", "psm", "sm_segment", "sem.", "Intel", "ucx_shm"];
     let Ok(dir) = fs::read_dir("/dev/shm") else { return BTreeSet::new() };
     dir.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| !peers.iter().any(|peer| name.starts_with(peer)))
+        .filter(|name| peers.iter().any(|peer| name.starts_with(peer)) == of_peers)
         .collect()
+}
+
+/// Files in /dev/shm that a real MPI makes from now on, and leaves if it is ended: removed when this is dropped. For a test that nobody runs beside.
+pub struct PeersFiles(BTreeSet<String>);
+
+impl PeersFiles {
+    pub fn note() -> PeersFiles {
+        PeersFiles(names_in_shared_memory(true))
+    }
+}
+
+impl Drop for PeersFiles {
+    fn drop(&mut self) {
+        for name in names_in_shared_memory(true).difference(&self.0) {
+            let _ = fs::remove_file(std::path::Path::new("/dev/shm").join(name));
+        }
+    }
 }
 
 /// The status page `vmpi-status-UID-PID-...` of another user's or session's daemon that is at work right now.

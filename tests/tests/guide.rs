@@ -306,10 +306,7 @@ fn every_link_leads_somewhere() {
                 continue;
             }
             let (file, fragment) = link.split_once('#').unwrap_or((&link, ""));
-            // What lies in docs/paper are parts of docs/paper.md.
-            let parts = document.parent().is_some_and(|dir| dir.ends_with("docs/paper"));
-            let beside = if parts { document.with_file_name("../x") } else { document.clone() };
-            let target = if file.is_empty() { document.clone() } else { beside.with_file_name(file) };
+            let target = if file.is_empty() { document.clone() } else { document.with_file_name(file) };
             let told =
                 |why: &str| format!("{}: {link}: {why}", document.strip_prefix(top()).unwrap_or(&document).display());
             if !target.exists() {

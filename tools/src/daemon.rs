@@ -244,7 +244,7 @@ impl Daemon {
         Daemon { connection, pid, socket, _private: None }
     }
 
-    /// Is it the conductor of several nodes' daemons?
+    /// Is it the coordinator of several nodes' daemons?
     pub fn is_of_several_nodes(&self) -> bool {
         self.socket.as_os_str().is_empty()
     }

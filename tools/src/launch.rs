@@ -159,7 +159,7 @@ fn run(options: &RunOptions) -> Result<(i32, Option<JobReport>), Failure> {
     }
     job.spec.stdio = stdio;
     job.spec.fds = inputs + if stdio == Stdio::PerRank { 2 * job.spec.ranks } else { 2 };
-    let (mut daemon, conductor) = match agents.is_empty() {
+    let (mut daemon, coordinator) = match agents.is_empty() {
         true => (daemon::connect(&exe_dir)?, None),
         false => {
             let (daemon, thread) = coordinator::conduct(agents)
@@ -177,7 +177,7 @@ fn run(options: &RunOptions) -> Result<(i32, Option<JobReport>), Failure> {
     if let Some(note) = job.orders.finish(options)? {
         complain(&format!("note: {note}"));
     }
-    let on_nodes = conductor.and_then(|conductor| conductor.join().ok()).unwrap_or_default();
+    let on_nodes = coordinator.and_then(|coordinator| coordinator.join().ok()).unwrap_or_default();
     let finished = finished?;
     conclude(options, &job, &finished, &on_nodes).map(|code| (code, finished.report))
 }

@@ -180,7 +180,7 @@ fn lost(connection: &mut Connection, error: &io::Error) -> Failure {
 
 /// Send the job and the descriptors that it asks for.
 fn submit(daemon: &mut Daemon, spec: &JobSpec, routes: Option<Routes>) -> Result<Streams, Failure> {
-    // With several nodes one descriptor: the conductor deals out what comes.
+    // With several nodes one descriptor: the coordinator deals out what comes.
     let several = daemon.is_of_several_nodes();
     let readers = if several { spec.stdin.len().min(1) } else { spec.stdin.len() };
     let stdin = stdin::connect(readers).map_err(|e| Failure::own(format!("cannot pass standard input on: {e}")))?;

@@ -62,6 +62,11 @@ const FIRST_AT: u64 = (size_of::<Head>() as u64).next_multiple_of(64);
 const ROWS_AT: u64 = FIRST_AT + BUCKETS * size_of::<Bucket>() as u64;
 const BYTES: u64 = (ROWS_AT + ROWS * size_of::<Row>() as u64).next_multiple_of(4096);
 
+/// Where a key has its bucket or row, in the upper bits: neighbours lie apart.
+fn mixed(context: u32, number: u32) -> u64 {
+    (u64::from(context) << 32 | u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 pub struct CheckBoard {
     segment: Segment,
 }
@@ -95,7 +100,7 @@ impl CheckBoard {
 
     /// A rank comes to the call of this key, which `members` ranks of this node make; what it has to say of it is `mine`.
     pub fn arrive(&self, key: Key, members: u32, mine: &Record) -> Arrival {
-        let mixed = (u64::from(key.context) << 32 | u64::from(key.number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = mixed(key.context, key.number);
         let bucket = (mixed >> 40).wrapping_add(key.class.into()) % BUCKETS;
         let bucket =
             self.segment.at(FIRST_AT + bucket * size_of::<Bucket>() as u64, size_of::<Bucket>()).cast::<Bucket>();

@@ -1,7 +1,7 @@
 //! All nodes' daemons, made to look like one: [`crate::session`] submits a job to a socket, and this module's threads stand behind it.
 //!
 //! One thread per node reads what its agent says, and writes the ranks' output where the session reads it; one listens to the session; one
-//! draws the conclusions from both (`Conductor`). A node's fault ends the job on all others, and the session hears it with the node's name.
+//! draws the conclusions from both (`Coordinator`). A node's fault ends the job on all others, and the session hears it with the node's name.
 
 mod end;
 mod outbox;
@@ -44,7 +44,7 @@ const GRACE_MS: u64 = 100;
 const LAST_WORDS: Duration = Duration::from_secs(8);
 /// So long all nodes' answers about their clocks are waited for when the job is over.
 const LAST_STAMPS: Duration = Duration::from_secs(1);
-/// The number of the only job that a conductor ever has.
+/// The number of the only job that a coordinator ever has.
 const JOB: u32 = 1;
 
 /// A daemon for the session, behind which are these nodes' daemons, one per node of `spec.nodes`; and the thread that ends when all of
@@ -57,7 +57,7 @@ pub fn conduct(agents: Vec<Agent>) -> io::Result<(Daemon, JoinHandle<Vec<NodeRec
     let thread = threads::spawn(move || {
         let mut connection = Connection::new(ours);
         match take_job(&mut connection) {
-            Ok((spec, fds)) => Conductor::new(agents, spec, connection, fds).run(),
+            Ok((spec, fds)) => Coordinator::new(agents, spec, connection, fds).run(),
             Err(_) => {
                 let mut children: Vec<Child> = agents.into_iter().map(|agent| agent.child).collect();
                 start::end(&mut children);
@@ -82,7 +82,7 @@ fn take_job(session: &mut Connection) -> io::Result<(JobSpec, Vec<OwnedFd>)> {
     Ok((*spec, fds))
 }
 
-struct Conductor {
+struct Coordinator {
     spec: JobSpec,
     parts: Vec<Part>,
     session: Connection,
@@ -102,7 +102,7 @@ struct Conductor {
     ports: Ports,
     services: Services,
     /// How the job grows.
-    nursery: SpawnCoordinator,
+    spawns: SpawnCoordinator,
     /// The nodes have been told that no rank will come any more.
     concluded: bool,
     /// The session has been told that a rank has too few CPUs.
@@ -110,15 +110,15 @@ struct Conductor {
     /// The session has had the last word.
     is_over: bool,
     /// What survivors of deaths agree on.
-    mourners: SurvivorAgreement,
+    agreement: SurvivorAgreement,
     /// What a tool asks about the recording.
     tracing: Tracing,
     /// Who waits for whom.
     waiting: Waiting,
 }
 
-impl Conductor {
-    fn new(agents: Vec<Agent>, spec: JobSpec, session: Connection, fds: Vec<OwnedFd>) -> Conductor {
+impl Coordinator {
+    fn new(agents: Vec<Agent>, spec: JobSpec, session: Connection, fds: Vec<OwnedFd>) -> Coordinator {
         let (tell, events) = mpsc::channel();
         let mut files = fds.into_iter().map(File::from);
         let stdin = files.next();
@@ -143,14 +143,14 @@ impl Conductor {
         }
         let identity = spec.nodes.as_ref().map_or(0, |nodes| nodes.identity);
         let (names, of_rank) = spec.nodes.as_ref().map(|n| (n.names.clone(), n.of_rank.clone())).unwrap_or_default();
-        Conductor {
-            nursery: SpawnCoordinator::new(names, of_rank),
+        Coordinator {
+            spawns: SpawnCoordinator::new(names, of_rank),
             concluded: false,
             crowd_told: false,
             is_over: false,
             ports: Ports::new(&format!("{identity:016x}"), JOB),
             services: Services::default(),
-            mourners: SurvivorAgreement::default(),
+            agreement: SurvivorAgreement::default(),
             tracing: Tracing::default(),
             waiting: Waiting::default(),
             spec,
@@ -298,7 +298,7 @@ impl Conductor {
 
     /// Let the nodes end if no rank lives anywhere, and so nobody can spawn any more.
     fn conclude(&mut self) {
-        let Some(world) = self.nursery.settled().filter(|_| self.started && !self.concluded) else { return };
+        let Some(world) = self.spawns.settled().filter(|_| self.started && !self.concluded) else { return };
         if self.parts.iter().all(|part| part.finished.is_some() || part.idle == Some(world)) {
             self.concluded = true;
             self.ask_all(&Request::Conclude);
@@ -312,7 +312,7 @@ impl Conductor {
             rank.node = Some(self.parts[number].name.clone());
         }
         let ends: Vec<i32> = ends.iter().map(AsRawFd::as_raw_fd).collect();
-        ranks.iter().for_each(|rank| self.mourners.begins(rank.rank));
+        ranks.iter().for_each(|rank| self.agreement.begins(rank.rank));
         // A session that is gone shows where it is listened to.
         let _ = self.session.send(&Reply::Grown { ranks }, &ends);
     }
@@ -329,7 +329,7 @@ impl Conductor {
     /// Answers to ranks, wherever they are.
     fn answer(&mut self, told: Vec<Told>) {
         for Told { rank, number, answer } in told {
-            if let Some(&node) = self.nursery.of_rank().get(rank as usize) {
+            if let Some(&node) = self.spawns.of_rank().get(rank as usize) {
                 self.tell(node as usize, &ToNode::Ask { request: Request::Answered { rank, number, answer } });
             }
         }

@@ -4,7 +4,7 @@
 //! through its standard streams) -> [`agent`] (the other end: the launcher's part on a node) -> [`coordinator`] (all nodes' daemons look to
 //! [`crate::session`] like one) -> [`spawn_coordinator`], [`spawn_placement`] (ranks spawn others), `survivor_agreement` (what survivors of deaths agree on), [`clock_sync`], [`trace_transfer`] (traces).
 //!
-//! Death story: an agent sees the launcher's end by its standard input, and lets go of its vmpid, which ends the job's part there; the conductor
+//! Death story: an agent sees the launcher's end by its standard input, and lets go of its vmpid, which ends the job's part there; the coordinator
 //! sees an agent's end by its standard output, or by its silence, and ends the job on the other nodes, naming the node.
 
 pub mod agent;

@@ -232,50 +232,50 @@ mod tests {
     }
 
     fn open() -> SpawnCoordinator {
-        let mut nursery = SpawnCoordinator::new(vec!["a".into(), "b".into()], vec![0, 1]);
-        assert!(nursery.ask(1, 7, spawn(2), [1, 2, 3, 4]).unwrap().is_empty(), "not before all have started");
-        assert_eq!(nursery.settled(), None);
-        assert_eq!(told(&nursery.open(&[1, 1], 10)), ["prepare 2 2@0 3@1 from stream 2"]);
-        nursery
+        let mut spawns = SpawnCoordinator::new(vec!["a".into(), "b".into()], vec![0, 1]);
+        assert!(spawns.ask(1, 7, spawn(2), [1, 2, 3, 4]).unwrap().is_empty(), "not before all have started");
+        assert_eq!(spawns.settled(), None);
+        assert_eq!(told(&spawns.open(&[1, 1], 10)), ["prepare 2 2@0 3@1 from stream 2"]);
+        spawns
     }
 
     #[test]
     fn all_nodes_take_each_step_together() {
-        let mut nursery = open();
-        assert!(nursery.ask(0, 1, spawn(1), [5, 6, 7, 8]).unwrap().is_empty(), "one after the other");
-        assert!(nursery.heard(1, 2, Stage::Prepared, None).is_empty());
-        assert!(nursery.heard(1, 2, Stage::Begun, None).is_empty(), "not yet asked for");
-        assert_eq!(told(&nursery.heard(0, 2, Stage::Prepared, None)), ["Begin 2"]);
-        assert!(nursery.heard(0, 2, Stage::Begun, None).is_empty());
-        let orders = nursery.heard(1, 2, Stage::Begun, None);
+        let mut spawns = open();
+        assert!(spawns.ask(0, 1, spawn(1), [5, 6, 7, 8]).unwrap().is_empty(), "one after the other");
+        assert!(spawns.heard(1, 2, Stage::Prepared, None).is_empty());
+        assert!(spawns.heard(1, 2, Stage::Begun, None).is_empty(), "not yet asked for");
+        assert_eq!(told(&spawns.heard(0, 2, Stage::Prepared, None)), ["Begin 2"]);
+        assert!(spawns.heard(0, 2, Stage::Begun, None).is_empty());
+        let orders = spawns.heard(1, 2, Stage::Begun, None);
         assert_eq!(told(&orders), ["Commit 2", "1.7: [2, 3] [1, 2, 3] [2]", "prepare 3 4@0 from stream 4"]);
-        assert_eq!((nursery.of_rank(), nursery.settled()), (&[0, 1, 0, 1, 0][..], None));
-        nursery.heard(0, 3, Stage::Prepared, None);
-        nursery.heard(1, 3, Stage::Prepared, None);
-        nursery.heard(0, 3, Stage::Begun, None);
-        nursery.heard(1, 3, Stage::Begun, None);
-        assert_eq!(nursery.settled(), Some(3));
-        assert!(nursery.ask(0, 2, Ask::OpenPort, [0; 4]).is_err());
+        assert_eq!((spawns.of_rank(), spawns.settled()), (&[0, 1, 0, 1, 0][..], None));
+        spawns.heard(0, 3, Stage::Prepared, None);
+        spawns.heard(1, 3, Stage::Prepared, None);
+        spawns.heard(0, 3, Stage::Begun, None);
+        spawns.heard(1, 3, Stage::Begun, None);
+        assert_eq!(spawns.settled(), Some(3));
+        assert!(spawns.ask(0, 2, Ask::OpenPort, [0; 4]).is_err());
     }
 
     #[test]
     fn what_fails_anywhere_is_taken_back_everywhere() {
         for stage in [Stage::Prepared, Stage::Begun] {
-            let mut nursery = open();
+            let mut spawns = open();
             if stage == Stage::Begun {
-                nursery.heard(0, 2, Stage::Prepared, None);
-                nursery.heard(1, 2, Stage::Prepared, None);
+                spawns.heard(0, 2, Stage::Prepared, None);
+                spawns.heard(1, 2, Stage::Prepared, None);
             }
-            assert!(nursery.heard(1, 2, stage, Some("there is no file /x".into())).is_empty());
-            let orders = nursery.heard(0, 2, stage, None);
+            assert!(spawns.heard(1, 2, stage, Some("there is no file /x".into())).is_empty());
+            let orders = spawns.heard(0, 2, stage, None);
             assert_eq!(told(&orders), ["Abandon 2", "1.7: node b: there is no file /x"]);
             // Its numbers come back when its processes are gone.
             let next =
-                |nursery: &mut SpawnCoordinator, count| told(&nursery.ask(0, 1, spawn(count), [1, 2, 3, 4]).unwrap());
-            assert!(next(&mut nursery, 7)[0].contains("7 more processes do not fit"));
-            nursery.vacant(3);
-            nursery.vacant(2);
-            let got = next(&mut nursery, 8);
+                |spawns: &mut SpawnCoordinator, count| told(&spawns.ask(0, 1, spawn(count), [1, 2, 3, 4]).unwrap());
+            assert!(next(&mut spawns, 7)[0].contains("7 more processes do not fit"));
+            spawns.vacant(3);
+            spawns.vacant(2);
+            let got = next(&mut spawns, 8);
             assert!(got[0].starts_with("prepare 3 ") && got[0].ends_with("from stream 4"), "{got:?}");
         }
     }

@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn survivors_agree_when_the_dead_are_known_to_be() {
-        let mut mourners = SurvivorAgreement::default();
+        let mut agreement = SurvivorAgreement::default();
         let end = |rank: u32, finalized: bool| RankEnd {
             rank,
             pid: 1,
@@ -73,14 +73,14 @@ mod tests {
             acknowledged: 0,
             known: Ranks::default(),
         };
-        assert!(mourners.serve((0, 5), ask(true), [1, 2, 3]).is_empty());
-        assert!(mourners.ended(&end(1, true)).is_empty());
-        let told = mourners.serve((2, 7), ask(true), [4, 5, 6]);
+        assert!(agreement.serve((0, 5), ask(true), [1, 2, 3]).is_empty());
+        assert!(agreement.ended(&end(1, true)).is_empty());
+        let told = agreement.serve((2, 7), ask(true), [4, 5, 6]);
         let Answer::Agreed { failed, news, contexts, .. } = &told[1].answer else { panic!("{told:?}") };
         assert_eq!((told[0].rank, told[0].number, told[1].rank, told[1].number), (0, 5, 2, 7));
         assert!(failed.is_empty() && !news && *contexts == [1, 2, 3], "{told:?}");
-        assert!(mourners.serve((0, 6), ask(false), [1, 2, 3]).is_empty());
-        let told = mourners.ended(&end(2, false));
+        assert!(agreement.serve((0, 6), ask(false), [1, 2, 3]).is_empty());
+        let told = agreement.ended(&end(2, false));
         let Answer::Agreed { failed, news: true, .. } = &told[0].answer else { panic!("{told:?}") };
         assert_eq!((told.len(), failed.iter().collect::<Vec<_>>()), (1, vec![2]));
     }

@@ -46,7 +46,7 @@ enum State {
     Joined(QueuePair, Instant),
     /// Greeted; and has the greeting arrived, and the other's?
     Greeted {
-        lane: QueuePair,
+        pair: QueuePair,
         until: Instant,
         mine: bool,
         theirs: bool,
@@ -58,10 +58,10 @@ enum State {
 }
 
 impl State {
-    fn lane(&mut self) -> Option<&mut QueuePair> {
+    fn pair(&mut self) -> Option<&mut QueuePair> {
         match self {
-            State::Offered(lane, _) | State::Joined(lane, _) | State::Greeted { lane, .. } | State::Open(lane) => {
-                Some(lane)
+            State::Offered(pair, _) | State::Joined(pair, _) | State::Greeted { pair, .. } | State::Open(pair) => {
+                Some(pair)
             }
             State::Down | State::Plain | State::Gone => None,
         }
@@ -73,6 +73,8 @@ enum Fate {
     Up(u32),
     Lost(u32, LinkError),
 }
+
+type Acted<R> = Result<R, NicError>;
 
 /// The device and the registered memory, in the order in which they must go.
 struct Hardware {
@@ -168,19 +170,19 @@ impl<F: Fabric> Verbs<F> {
     /// Let go of a connection.
     fn end(&mut self, node: u32, next: State) {
         let mut was = std::mem::replace(&mut self.states[node as usize], next);
-        if let (Some(lane), Ok(hardware)) = (was.lane(), &mut self.hardware) {
-            hardware.nic.part(lane.pair);
+        if let (Some(pair), Ok(hardware)) = (was.pair(), &mut self.hardware) {
+            hardware.nic.part(pair.pair);
         }
     }
 
     fn linked(&mut self, node: u32, now: Instant) {
         let made = match &mut self.hardware {
             Err(why) => Err(why.clone()),
-            Ok(hardware) => hardware.lane(self.me, node, self.names.len()).map_err(|e| e.to_string()),
+            Ok(hardware) => hardware.pair(self.me, node, self.names.len()).map_err(|e| e.to_string()),
         };
         match made {
-            Ok((lane, offer)) => {
-                self.states[node as usize] = State::Offered(lane, now + GREETING);
+            Ok((pair, offer)) => {
+                self.states[node as usize] = State::Offered(pair, now + GREETING);
                 self.say(node, &Step::Offer(offer));
             }
             Err(why) => {
@@ -193,40 +195,40 @@ impl<F: Fabric> Verbs<F> {
     fn heard(&mut self, node: u32, body: &[u8], now: Instant) {
         let state = std::mem::replace(&mut self.states[node as usize], State::Down);
         let (next, trouble) = match (Step::decode(body), state) {
-            (Some(Step::Offer(offer)), State::Offered(mut lane, until)) => {
+            (Some(Step::Offer(offer)), State::Offered(mut pair, until)) => {
                 let joined = match &mut self.hardware {
-                    Ok(hardware) => lane.join(&mut *hardware.nic, offer),
+                    Ok(hardware) => pair.join(&mut *hardware.nic, offer),
                     Err(why) => Err(NicError(why.clone())),
                 };
                 match joined {
                     Ok(()) => {
                         self.say(node, &Step::Ready);
-                        (State::Joined(lane, until), None)
+                        (State::Joined(pair, until), None)
                     }
-                    Err(e) => (State::Offered(lane, until), Some(e.to_string())),
+                    Err(e) => (State::Offered(pair, until), Some(e.to_string())),
                 }
             }
-            (Some(Step::Ready), State::Joined(mut lane, _)) => {
+            (Some(Step::Ready), State::Joined(mut pair, _)) => {
                 let greeted = match &mut self.hardware {
-                    Ok(hardware) => lane.greet(&mut *hardware.nic, &mut hardware.staging),
+                    Ok(hardware) => pair.greet(&mut *hardware.nic, &mut hardware.staging),
                     Err(why) => Err(NicError(why.clone())),
                 };
-                let next = State::Greeted { lane, until: now + GREETING, mine: false, theirs: false };
+                let next = State::Greeted { pair, until: now + GREETING, mine: false, theirs: false };
                 (next, greeted.err().map(|e| e.to_string()))
             }
-            (Some(Step::Works), State::Greeted { lane, mine: true, .. }) => {
+            (Some(Step::Works), State::Greeted { pair, mine: true, .. }) => {
                 self.fates.push(Fate::Up(node));
-                (State::Open(lane), None)
+                (State::Open(pair), None)
             }
-            (Some(Step::Works), State::Greeted { lane, until, .. }) => {
-                (State::Greeted { lane, until, mine: false, theirs: true }, None)
+            (Some(Step::Works), State::Greeted { pair, until, .. }) => {
+                (State::Greeted { pair, until, mine: false, theirs: true }, None)
             }
             // Frames have come already, which says as much.
             (Some(Step::Works), state @ State::Open(_)) => (state, None),
             // This end said so first.
             (Some(_), state @ (State::Plain | State::Gone)) => (state, None),
-            (Some(Step::Without(why)), State::Open(lane)) => {
-                self.states[node as usize] = State::Open(lane);
+            (Some(Step::Without(why)), State::Open(pair)) => {
+                self.states[node as usize] = State::Open(pair);
                 self.end(node, State::Gone);
                 let name = self.names[node as usize].clone();
                 let why = format!("its end says: {why}");
@@ -252,8 +254,8 @@ impl<F: Fabric> Verbs<F> {
         // The other end sends frames only when it has heard that both greetings have arrived.
         let mut opens = matches!(state, State::Greeted { mine: true, .. });
         let greeting = matches!(state, State::Greeted { mine: false, .. });
-        let Some(lane) = state.lane() else { return };
-        let heard = lane.done(&mut *hardware.nic, &hardware.staging, done, &mut |kind, body| {
+        let Some(pair) = state.pair() else { return };
+        let heard = pair.done(&mut *hardware.nic, &hardware.staging, done, &mut |kind, body| {
             if std::mem::take(&mut opens) {
                 on_event(Event::Up(node));
             }
@@ -262,20 +264,20 @@ impl<F: Fabric> Verbs<F> {
         match heard {
             Ok(true) if !opens => {
                 if let State::Greeted { mine: true, .. } = state
-                    && let State::Greeted { lane, .. } = std::mem::replace(state, State::Gone)
+                    && let State::Greeted { pair, .. } = std::mem::replace(state, State::Gone)
                 {
-                    *state = State::Open(lane);
+                    *state = State::Open(pair);
                 }
             }
             Ok(true) => {}
             Ok(false) if greeting => {
                 self.say(node, &Step::Works);
-                if let State::Greeted { lane, until, theirs, .. } =
+                if let State::Greeted { pair, until, theirs, .. } =
                     std::mem::replace(&mut self.states[node as usize], State::Down)
                 {
                     self.states[node as usize] = match theirs {
-                        true => State::Open(lane),
-                        false => State::Greeted { lane, until, mine: true, theirs },
+                        true => State::Open(pair),
+                        false => State::Greeted { pair, until, mine: true, theirs },
                     };
                     if theirs {
                         self.fates.push(Fate::Up(node));
@@ -343,7 +345,7 @@ impl<F: Fabric> Verbs<F> {
     /// The device itself has failed.
     fn fail_all(&mut self, why: &str) {
         for node in 0..self.states.len() as u32 {
-            if self.states[node as usize].lane().is_some() {
+            if self.states[node as usize].pair().is_some() {
                 self.broke(node, Fault::Nic(NicError(why.into())));
             }
         }
@@ -376,14 +378,10 @@ impl<F: Fabric> Verbs<F> {
     }
 
     /// With the open connection to a node, if there is one: an error of the device ends it.
-    fn with<R>(
-        &mut self,
-        node: u32,
-        act: impl FnOnce(&mut QueuePair, &mut Hardware) -> Result<R, NicError>,
-    ) -> Option<R> {
+    fn with<R>(&mut self, node: u32, act: impl FnOnce(&mut QueuePair, &mut Hardware) -> Acted<R>) -> Option<R> {
         let Ok(hardware) = &mut self.hardware else { return None };
-        let Some(State::Open(lane)) = self.states.get_mut(node as usize) else { return None };
-        match act(lane, hardware) {
+        let Some(State::Open(pair)) = self.states.get_mut(node as usize) else { return None };
+        match act(pair, hardware) {
             Ok(result) => Some(result),
             Err(e) => {
                 self.broke(node, Fault::Nic(e));
@@ -392,22 +390,22 @@ impl<F: Fabric> Verbs<F> {
         }
     }
 
-    fn flush_lanes(&mut self) {
+    fn flush_pairs(&mut self) {
         for node in 0..self.states.len() as u32 {
-            self.with(node, |lane, hardware| lane.flush(&mut *hardware.nic, &mut hardware.staging));
+            self.with(node, |pair, hardware| pair.flush(&mut *hardware.nic, &mut hardware.staging));
         }
     }
 }
 
 impl Hardware {
     /// A connection's end for `node`, in its part of the staging.
-    fn lane(&mut self, me: u32, node: u32, nodes: usize) -> Result<(QueuePair, Offer), NicError> {
+    fn pair(&mut self, me: u32, node: u32, nodes: usize) -> Result<(QueuePair, Offer), NicError> {
         let number = if node > me { node - 1 } else { node } as usize;
         debug_assert!(number + 1 < nodes);
         let base = number * queue_pair::staging_bytes(self.slots);
-        let lane = QueuePair::new(&mut *self.nic, &self.staging, self.keys, base, self.slots, node)?;
-        let offer = lane.offer(&self.staging);
-        Ok((lane, offer))
+        let pair = QueuePair::new(&mut *self.nic, &self.staging, self.keys, base, self.slots, node)?;
+        let offer = pair.offer(&self.staging);
+        Ok((pair, offer))
     }
 }
 
@@ -443,22 +441,20 @@ impl<F: Fabric> Fabric for Verbs<F> {
     fn send(&mut self, node: u32, kind: u8, parts: &[&[u8]]) {
         match self.states.get(node as usize) {
             Some(State::Plain) => self.below.send(node, kind, parts),
-            _ => drop(
-                self.with(node, |lane, hardware| lane.send(&mut *hardware.nic, &mut hardware.staging, kind, parts)),
-            ),
+            _ => _ = self.with(node, |pair, Hardware { nic, staging, .. }| pair.send(&mut **nic, staging, kind, parts)),
         }
     }
 
     fn stage(&mut self, node: u32, bytes: usize) -> Option<&mut [u8]> {
         let Ok(hardware) = &mut self.hardware else { return None };
         match self.states.get_mut(node as usize) {
-            Some(State::Open(lane)) => lane.stage(&mut hardware.staging, bytes),
+            Some(State::Open(pair)) => pair.stage(&mut hardware.staging, bytes),
             _ => None,
         }
     }
 
     fn send_staged(&mut self, node: u32, kind: u8) {
-        self.with(node, |lane, hardware| lane.send_staged(&mut *hardware.nic, &mut hardware.staging, kind));
+        self.with(node, |pair, hardware| pair.send_staged(&mut *hardware.nic, &mut hardware.staging, kind));
     }
 
     fn send_bulk(&mut self, node: u32, kind: u8, parts: &[&[u8]]) {
@@ -470,7 +466,7 @@ impl<F: Fabric> Fabric for Verbs<F> {
 
     fn backlog_bytes(&self, node: u32) -> usize {
         match self.states.get(node as usize) {
-            Some(State::Open(lane)) => lane.backlog_bytes(),
+            Some(State::Open(pair)) => pair.backlog_bytes(),
             Some(State::Plain) => self.below.backlog_bytes(node),
             _ => 0,
         }
@@ -479,7 +475,7 @@ impl<F: Fabric> Fabric for Verbs<F> {
     fn has_room(&self, node: u32) -> bool {
         match self.states.get(node as usize) {
             // As long as there are slots, nothing is copied twice.
-            Some(State::Open(lane)) => lane.has_room(),
+            Some(State::Open(pair)) => pair.has_room(),
             Some(State::Plain) => self.below.has_room(node),
             // Where nothing goes any more nothing need wait.
             _ => true,
@@ -487,15 +483,15 @@ impl<F: Fabric> Fabric for Verbs<F> {
     }
 
     fn is_flushed(&self) -> bool {
-        let lanes = self.states.iter().all(|state| match state {
-            State::Open(lane) => lane.is_flushed(),
+        let done = self.states.iter().all(|state| match state {
+            State::Open(pair) => pair.is_flushed(),
             _ => true,
         });
-        lanes && self.below.is_flushed()
+        done && self.below.is_flushed()
     }
 
     fn flush(&mut self) {
-        self.flush_lanes();
+        self.flush_pairs();
         self.below.flush();
         let Ok(hardware) = &mut self.hardware else { return };
         if self.armed || !self.early.is_empty() || self.busy_until.is_some() {
@@ -554,7 +550,7 @@ impl<F: Fabric> Fabric for Verbs<F> {
             Some(until) if until > now => Some(until),
             _ => None,
         };
-        self.flush_lanes();
+        self.flush_pairs();
         self.check_deadlines(now);
         for (node, why) in lost {
             if !matches!(self.states[node as usize], State::Gone) {
@@ -572,15 +568,15 @@ impl<F: Fabric> Fabric for Verbs<F> {
         let until = Instant::now() + patience;
         for node in 0..self.states.len() as u32 {
             // A last one that is told when it is done, and all before it with it.
-            self.with(node, |lane, hardware| {
-                lane.flush(&mut *hardware.nic, &mut hardware.staging)?;
-                lane.greet(&mut *hardware.nic, &mut hardware.staging)
+            self.with(node, |pair, hardware| {
+                pair.flush(&mut *hardware.nic, &mut hardware.staging)?;
+                pair.greet(&mut *hardware.nic, &mut hardware.staging)
             });
         }
         loop {
             self.progress(Instant::now(), &mut |_| {});
             let quiet = self.states.iter().all(|state| match state {
-                State::Open(lane) => lane.is_quiet(),
+                State::Open(pair) => pair.is_quiet(),
                 _ => true,
             });
             if quiet || Instant::now() >= until {

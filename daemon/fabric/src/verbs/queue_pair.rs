@@ -39,17 +39,17 @@ pub fn slots_among(nodes: usize) -> u32 {
     }
 }
 
-/// Bytes of staging that a lane needs.
+/// Bytes of staging that a queue pair needs.
 pub fn staging_bytes(slots: u32) -> usize {
     2 * (RECEIVES + SPARE) as usize * RECEIVE_BYTES + 2 * slots as usize * SLOT_BYTES
 }
 
-/// Completions that a lane can have at a time.
+/// Completions that a queue pair can have at a time.
 pub fn completions(slots: u32) -> u32 {
     2 * (RECEIVES + SPARE) + slots
 }
 
-/// Why a lane is of no more use.
+/// Why a queue pair is of no more use.
 #[derive(Debug)]
 pub enum Fault {
     Nic(NicError),
@@ -82,7 +82,7 @@ pub struct QueuePair {
     /// Above the number of a receive or work in ids.
     tag: u64,
     keys: Keys,
-    /// Where this lane's part of the staging begins, and its slots at each end.
+    /// Where its part of the staging begins, and its slots at each end.
     base: usize,
     slots: u32,
     /// The other end, once known.
@@ -123,7 +123,7 @@ impl QueuePair {
     ) -> Result<QueuePair, NicError> {
         let each = RECEIVES + SPARE;
         let (pair, own) = nic.pair(each, each + slots)?;
-        let mut lane = QueuePair {
+        let mut made = QueuePair {
             pair,
             own,
             tag: u64::from(node) << 32,
@@ -148,9 +148,9 @@ impl QueuePair {
             expected: 0,
         };
         for number in 0..each {
-            lane.post_receive(nic, staging, number)?;
+            made.post_receive(nic, staging, number)?;
         }
-        Ok(lane)
+        Ok(made)
     }
 
     /// Which node's a completion is.
@@ -437,7 +437,7 @@ impl QueuePair {
         nic.send(self.pair, &work)
     }
 
-    /// What a completion of this lane means; its frames are told. Is it one of the other end's?
+    /// What a completion of this pair means; its frames are told. Is it one of the other end's?
     ///
     /// # Errors
     /// The connection has failed, or the other end sent what makes no sense.

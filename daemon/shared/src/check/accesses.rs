@@ -4,7 +4,7 @@
 //! there. Accesses of an epoch between two fences have the number of the first one, which all members count alike: those of another number do not conflict,
 //! and make room. The others (`Access::fence` = 0) are taken out by who has begun them, when they are complete. Where there is no room nothing is noted.
 
-use super::{CheckBoard, take};
+use super::{CheckBoard, mixed, take};
 use crate::mem::sync::{AtomicU32, Ordering};
 
 /// What is done. A number, not an enumeration, since others write it, too.
@@ -104,8 +104,7 @@ const SLOTS: usize = 256;
 impl CheckBoard {
     /// With the row of `place`, if its lock is to be had.
     fn with_row<R>(&self, place: Place, work: impl FnOnce(&mut [Slot; SLOTS]) -> R) -> Option<R> {
-        let mixed = (u64::from(place.context) << 32 | u64::from(place.target)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let row = self.row(mixed >> 32);
+        let row = self.row(mixed(place.context, place.target) >> 32);
         // SAFETY: inside the mapping, and aligned (`CheckBoard::row`); an atomic word.
         let lock = unsafe { &(*row.as_ptr()).lock };
         if !take(lock) {

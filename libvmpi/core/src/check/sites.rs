@@ -31,9 +31,10 @@ struct Ways {
 static KNOWN: EntryGuarded<[Vec<Ways>; ROWS]> = EntryGuarded::new([const { Vec::new() }; ROWS]);
 const ROWS: usize = 64;
 
-fn row(function: usize) -> usize {
-    // Names lie side by side: neighbours get rows far from each other.
-    (function as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (usize::BITS - ROWS.ilog2())
+/// The place of a function, by its name's address, in a table of `N`, a power of two. Names lie side by side: neighbours get places far from each other.
+pub(crate) fn place_of<const N: usize>(function: usize) -> usize {
+    const { assert!(N.is_power_of_two()) };
+    (function as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (usize::BITS - N.ilog2())
 }
 
 /// Where the program has made the call that is under way.
@@ -43,7 +44,7 @@ pub(crate) fn here() -> Site {
     let base = &raw const mark as usize;
     let function = called().as_ptr() as usize;
     let known = KNOWN.with(|rows| {
-        let ways = rows[row(function)].iter().find(|ways| ways.function == function)?;
+        let ways = rows[place_of::<ROWS>(function)].iter().find(|ways| ways.function == function)?;
         let mut fitting = ways.known.iter().filter_map(|(distance, sites)| {
             // SAFETY: a word of this thread's stack: at least as far up there was a caller's frame, and above the first one lies what the kernel or the thread's creator has put there.
             let word = unsafe { ((base + distance) as *const usize).read_volatile() };
@@ -63,7 +64,7 @@ fn look(base: usize, function: usize) -> usize {
     // SAFETY: a word of this thread's stack, between this frame and the program's.
     let place = place.filter(|at| unsafe { (*at as *const usize).read_volatile() } == found && found != 0);
     if let Some(distance) = place.map(|at| at - base) {
-        KNOWN.with(|rows| learn(&mut rows[row(function)], function, distance, found));
+        KNOWN.with(|rows| learn(&mut rows[place_of::<ROWS>(function)], function, distance, found));
     }
     found
 }

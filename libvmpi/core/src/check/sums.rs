@@ -1,5 +1,6 @@
 //! Sums over memory that the program may have given back: to see whether it is still what it was.
 
+use nix::errno::Errno;
 use std::ffi::c_void;
 
 /// The sum of nothing.
@@ -33,8 +34,13 @@ pub(crate) fn over_memory(mut sum: u64, mut addr: u64, mut left: u64) -> Option<
     Some(sum)
 }
 
+/// Is there no memory at this address? Where the kernel does not answer that (a container that refuses the call) nothing is said.
+pub(crate) fn is_missing(addr: u64) -> bool {
+    read(addr, &mut [0]).is_none() && Errno::last() == Errno::EFAULT
+}
+
 /// Read this process's own memory: by the kernel, which looks whether it is there.
-pub(crate) fn read(addr: u64, into: &mut [u8]) -> Option<()> {
+fn read(addr: u64, into: &mut [u8]) -> Option<()> {
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let remote = libc::iovec { iov_base: addr as *mut c_void, iov_len: into.len() };
     // SAFETY: the kernel checks the address, and writes into the piece only.
@@ -55,5 +61,6 @@ mod tests {
         other[9_999] ^= 1;
         assert_ne!(over(START, &other), sum);
         assert_eq!(over_memory(START, 8, 8), None);
+        assert!(is_missing(8) && !is_missing(memory.as_ptr() as u64));
     }
 }

@@ -116,9 +116,8 @@ static KNOWN: EntryGuarded<[Nature; NATURES]> =
 fn nature() -> Nature {
     let name = called();
     let function = name.as_ptr() as usize;
-    let place = (function as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (usize::BITS - NATURES.ilog2());
     KNOWN.with(|known| {
-        let found = &mut known[place];
+        let found = &mut known[sites::place_of::<NATURES>(function)];
         if found.function != function {
             *found = Nature { function, ..nature_of(name) };
         }

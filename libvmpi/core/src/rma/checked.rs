@@ -315,12 +315,10 @@ fn look_for_memory(window: &Window) {
         return;
     }
     for (base, bytes) in all {
-        let mut byte = [0];
-        let is_mapped =
-            bytes == 0 || sums::read(base, &mut byte).is_some() && sums::read(base + (bytes - 1), &mut byte).is_some();
+        let is_gone = bytes > 0 && (sums::is_missing(base) || sums::is_missing(base + (bytes - 1)));
         let how = if is_below_the_stack(base) {
             "it was a variable of a function that has returned"
-        } else if !is_mapped {
+        } else if is_gone {
             "it has been unmapped"
         } else {
             continue;

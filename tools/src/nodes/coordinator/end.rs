@@ -1,6 +1,6 @@
 //! How a job of several nodes ends: which node's word is the verdict, and the last word to the session.
 
-use super::{Conductor, GRACE_MS, JOB};
+use super::{Coordinator, GRACE_MS, JOB};
 use crate::failure::code;
 use crate::nodes::start;
 use crate::trace::{NodeRecording, Recording};
@@ -41,7 +41,7 @@ impl Verdict {
     }
 }
 
-impl Conductor {
+impl Coordinator {
     /// A node takes no part any more, without having said how its part of the job ended.
     pub(super) fn on_gone(&mut self, number: usize, why: &str) {
         self.parts[number].exchange.give_up();
@@ -133,7 +133,7 @@ impl Conductor {
 
     /// What went from rank to rank, if that was counted: each node has counted what its own ranks sent.
     fn matrix(&mut self) -> Option<Matrix> {
-        let of_rank = self.nursery.of_rank();
+        let of_rank = self.spawns.of_rank();
         let counted: Vec<Option<Box<Matrix>>> = self.parts.iter_mut().map(|part| part.matrix.take()).collect();
         let core = |(rank, node): (usize, &u32)| {
             counted[*node as usize].as_ref().and_then(|its| its.placement.get(rank)).copied().unwrap_or(0)
@@ -146,7 +146,7 @@ impl Conductor {
     /// Close all agents' standard inputs; they end.
     pub(super) fn close(self) -> Vec<NodeRecording> {
         // The session ends this process when it has heard the last word: it must see the end of the nodes first.
-        let Conductor { parts, session, spec, .. } = self;
+        let Coordinator { parts, session, spec, .. } = self;
         let (mut children, mut recordings) = (Vec::new(), Vec::new());
         for part in parts {
             part.to.close();

@@ -18,7 +18,7 @@ use vmpi_shared::control::{Cause, JobReport, NewRank, Reply, Request};
 use vmpi_shared::monitor::Matrix;
 use vmpi_shared::trace::TraceMap;
 
-/// What the threads of a conductor tell it.
+/// What the threads of a coordinator tell it.
 pub(super) enum Event {
     Said(usize, FromNode),
     /// A node's clock, when it had got question `number`; and this one's when the answer came.

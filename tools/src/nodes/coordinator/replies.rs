@@ -1,13 +1,13 @@
-//! What the nodes' daemons say, and what the conductor makes of it.
+//! What the nodes' daemons say, and what the coordinator makes of it.
 
 use super::super::frames::{FromNode, ToNode};
-use super::{Conductor, JOB, Part, cores_of};
+use super::{Coordinator, JOB, Part, cores_of};
 use std::net::SocketAddr;
 use vmpi_shared::control::{Cause, JobReport, Reply, Request};
 use vmpi_shared::dynamic::{Ask, NewContexts};
 use vmpi_shared::ports;
 
-impl Conductor {
+impl Coordinator {
     pub(super) fn on_word(&mut self, number: usize, said: FromNode) {
         match said {
             FromNode::Said { reply } => self.on_reply(number, *reply),
@@ -35,15 +35,15 @@ impl Conductor {
             Reply::Started { pids } => self.on_started(number, pids),
             Reply::Asked { rank, number, ask, contexts } => self.on_asked(rank, number, ask, contexts),
             Reply::Grew { world, stage, error } => {
-                let orders = self.nursery.heard(number, world, stage, error);
+                let orders = self.spawns.heard(number, world, stage, error);
                 self.carry_out(orders);
             }
-            Reply::Vacant { rank } => self.nursery.vacant(rank),
+            Reply::Vacant { rank } => self.spawns.vacant(rank),
             Reply::Idle { world } => self.parts[number].idle = Some(world),
             Reply::Ended { rank } => {
                 self.ports.forget(rank.rank);
-                self.nursery.ended(rank.rank);
-                let told = self.mourners.ended(&rank);
+                self.spawns.ended(rank.rank);
+                let told = self.agreement.ended(&rank);
                 self.answer(told);
                 let reply = Reply::Ended { rank };
                 match self.started {
@@ -114,20 +114,20 @@ impl Conductor {
             }
             let cores: Vec<u32> = self.parts_of_spec().map(cores_of).collect();
             let capacity = self.parts.iter().map(|part| part.capacity).min().unwrap_or(0);
-            let orders = self.nursery.open(&cores, capacity);
+            let orders = self.spawns.open(&cores, capacity);
             self.carry_out(orders);
         }
     }
 
     /// A rank asks what only the whole job knows.
     fn on_asked(&mut self, rank: u32, number: u64, ask: Ask, contexts: NewContexts) {
-        match self.nursery.ask(rank, number, ask, contexts) {
+        match self.spawns.ask(rank, number, ask, contexts) {
             Ok(orders) => self.carry_out(orders),
             Err(ask) => {
                 let [contexts @ .., _] = contexts;
                 let known = (&mut self.ports, &mut self.services);
                 let told = ports::serve(known, JOB, (rank, number), ask, || contexts);
-                let told = told.unwrap_or_else(|ask| self.mourners.serve((rank, number), ask, contexts));
+                let told = told.unwrap_or_else(|ask| self.agreement.serve((rank, number), ask, contexts));
                 self.answer(told);
             }
         }

@@ -3,7 +3,7 @@
 //! One question at a time. Death story: a node that dies, ends or does not answer in time is missing by its name; a tool that is gone is no
 //! concern here; if the asking node goes, so does the tool.
 
-use super::Conductor;
+use super::Coordinator;
 use super::outbox::Outbox;
 use crate::nodes::frames::{self, ToNode};
 use crate::threads;
@@ -95,7 +95,7 @@ impl Tracing {
     }
 }
 
-impl Conductor {
+impl Coordinator {
     /// A tool of node `by` asks.
     pub(super) fn on_trace_asked(&mut self, by: usize, tool: u64, ask: TraceAsk, path: String) {
         let busy = self.tracing.question.is_some() || self.tracing.writer.as_ref().is_some_and(|w| !w.is_finished());

@@ -7,7 +7,7 @@
 //!
 //! Death story: a node that dies ends the job; one that does not answer is missing in what a tool is told, and nothing is proven; a tool that is gone is no concern here.
 
-use super::Conductor;
+use super::Coordinator;
 use std::time::{Duration, Instant};
 use vmpi_shared::control::{Reply, Request};
 use vmpi_shared::waits::{JobWaits, Still, WaitKind};
@@ -69,7 +69,7 @@ impl Waiting {
     }
 }
 
-impl Conductor {
+impl Coordinator {
     /// A node's ranks are still.
     pub(super) fn on_still(&mut self, node: usize, still: Still) {
         self.waiting.still.resize(self.parts.len(), None);

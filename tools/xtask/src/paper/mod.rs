@@ -152,9 +152,9 @@ pub fn paper(options: &Options) -> Result<()> {
         write(&dir.join(format!("{}.json", part.name())), &format!("{:#}\n", found.json))?;
         wrong.extend(found.wrong);
     }
-    // Whole, from all the parts that there are.
+    // Whole, from all the parts that there are; their pictures lie beside them.
     let read = |part: &Part| std::fs::read_to_string(dir.join(format!("{}.md", part.name()))).unwrap_or_default();
-    let text = HEAD.to_string() + &Part::ALL.iter().map(read).collect::<String>();
+    let text = HEAD.to_string() + &Part::ALL.iter().map(read).collect::<String>().replace("](figure", "](paper/figure");
     write(&options.into.join("paper.md"), &text)?;
     println!("{text}\nwritten to {0}/paper.md and {0}/paper/", options.into.display());
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
@@ -359,7 +359,7 @@ fn figures(bench: &mut Bench, rounds: usize, dir: &Path) -> Result<Found> {
         let shown: Vec<_> = clocks.figures.iter().filter(|figure| figure.name.starts_with(prefix)).collect();
         if shown.iter().any(|figure| !samples.places(figure.name).is_empty()) {
             picture::draw_figures(&report, &shown, head, &dir.join(format!("{file}.svg")))?;
-            text += &format!("\n![{head}](paper/{file}.svg)\n");
+            text += &format!("\n![{head}]({file}.svg)\n");
         }
     }
     let mut table = vec![["ns", "", "P50", "P99", "P99.9"].map(String::from).to_vec()];

@@ -121,7 +121,7 @@ pub fn overlap(bench: &mut Bench, options: &Options, dir: &Path) -> Result<Found
             let name = format!("{file}-{}.svg", network.name);
             if !shown.is_empty() {
                 picture::draw_figures(&report, &shown, &format!("{head}, over {}", network.title), &dir.join(&name))?;
-                text += &format!("\n![{head}, over {}](paper/{name})\n", network.title);
+                text += &format!("\n![{head}, over {}]({name})\n", network.title);
             }
             // All samples are in either.
             if experiment.name == FIGURE_5.name {
