@@ -2,12 +2,15 @@
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::{Job, Vmpirun};
 use vmpi_tests::leftovers::{describe, eventually};
 use vmpi_tests::place::Turn;
+use vmpi_tests::scratch::Scratch;
 
 const RANKS: usize = 6;
 
@@ -173,6 +176,23 @@ fn a_script_that_goes_on_does_not_hide_how_its_program_ended() {
         let named = ["rank 1", "ended without calling MPI_Finalize"].iter().all(|words| outcome.stderr.contains(words));
         assert!(named, "{script}: {outcome:?}");
     }
+}
+
+/// As in a script, whose background commands ignore an interrupt from their start.
+#[test]
+fn an_interrupt_ends_what_is_not_yet_a_job() {
+    Turn::beside_others();
+    let scratch = Scratch::new("early");
+    let (launcher, asked) = (scratch.path().join("launcher"), scratch.path().join("asked"));
+    // It says nothing, and ends when it hears no more.
+    fs::write(&launcher, format!("#!/bin/sh\n: > {}\nexec 3>&1\nexec cat >/dev/null\n", asked.display())).unwrap();
+    fs::set_permissions(&launcher, fs::Permissions::from_mode(0o700)).unwrap();
+    let run = Vmpirun::wrapped("early", "sh", &["-c", "trap '' INT; exec \"$@\"", "sh"]);
+    let run = run.args(["-n", "2", "--host", "far-away", "--launcher-exec"]).arg(&launcher);
+    let job = run.arg("true").deadline(Duration::from_secs(20)).start();
+    assert!(eventually(Duration::from_secs(10), || asked.exists()), "the launcher has been asked");
+    end(job.pid(), Signal::SIGINT);
+    assert_eq!(job.finish().code, 130);
 }
 
 #[test]

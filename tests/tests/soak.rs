@@ -36,6 +36,9 @@ fn holds(daemon: &Daemon) -> Holds {
 #[ignore = "second tier"]
 fn mixed_jobs_on_one_daemon() {
     let minutes = std::env::var("VMPI_SOAK_MINUTES").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
+    // Whatever started the tests: a shell's background jobs ignore an interrupt until vmpirun's main has begun.
+    // SAFETY: this process handles no signals.
+    unsafe { nix::sys::signal::signal(Signal::SIGINT, nix::sys::signal::SigHandler::SigDfl) }.expect("SIGINT has one");
     let turn = Turn::take();
     let [works, traffic, deaths, scribbler] =
         ["works.c", "traffic.c", "deaths.c", "scribble.c"].map(|name| program(name, Mpi::Openmpi));

@@ -19,8 +19,8 @@ use crate::nodes::start::{self, Agent};
 use crate::occupied::Claims;
 use crate::plan::Plan;
 use crate::program::Program;
-use crate::session::{self, Signals};
-use crate::{cpus, daemon, debugger, hosts, orders, outputs, simulate, sweep, version};
+use crate::signals::{Early, Signals};
+use crate::{cpus, daemon, debugger, hosts, orders, outputs, session, simulate, sweep, version};
 use conclude::{command_line, conclude};
 use descriptors::{LEAST_FDS, raise_descriptors, route};
 use machine::Machine;
@@ -112,6 +112,8 @@ struct Job {
 
 /// Run the job; its exit code, and what is known of it at its end.
 fn run(options: &RunOptions) -> Result<(i32, Option<JobReport>), Failure> {
+    let unheard = |e| Failure::own(format!("cannot handle signals: {e}"));
+    let early = Early::heed_interrupts().map_err(unheard)?;
     outputs::check(options)?;
     let exe_dir = exe_dir()?;
     let engine = NodeSource::find(&Asked::of(options), &Here)?;
@@ -150,7 +152,7 @@ fn run(options: &RunOptions) -> Result<(i32, Option<JobReport>), Failure> {
             "vmpirun needs {LEAST_FDS} open files at least and the limit is {limit}; raise it (ulimit -n {LEAST_FDS})"
         )));
     }
-    let signals = Signals::register().map_err(|e| Failure::own(format!("cannot handle signals: {e}")))?;
+    let signals = Signals::register(early).map_err(unheard)?;
     // With several nodes standard input goes through one descriptor, and is dealt out there.
     let inputs = if agents.is_empty() { job.spec.stdin_count() as u32 } else { 1 };
     let (stdio, routes, note) = route(options, job.spec.ranks, inputs)?;

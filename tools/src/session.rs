@@ -11,6 +11,7 @@ use crate::failure::{Failure, code};
 use crate::grace::{Demands, grace};
 use crate::mpir;
 use crate::output::{Routes, SinkError, Streams};
+use crate::signals::Signals;
 use crate::sites::{SiteSeen, Sites};
 use crate::stdin;
 use crate::trace::Recording;
@@ -19,9 +20,8 @@ use crate::{hosts, outcome};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use vmpi_shared::control::{
     self, Cause, Connection, Helper, JobReport, JobSpec, NewRank, RankEnd, Reply, Request, Stdio,
@@ -35,57 +35,6 @@ use vmpi_shared::waits::JobWaits;
 const BACKSTOP: Duration = Duration::from_secs(10);
 /// After how long it is said that vmpirun waits for what ranks have left running.
 const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Signals that this process handles, each with its own socket that becomes readable.
-pub struct Signals {
-    list: Vec<(Signal, UnixStream)>,
-}
-
-const HANDLED: [Signal; 8] = [
-    Signal::SIGINT,
-    Signal::SIGTERM,
-    Signal::SIGHUP,
-    Signal::SIGQUIT,
-    Signal::SIGUSR1,
-    Signal::SIGUSR2,
-    Signal::SIGTSTP,
-    Signal::SIGCONT,
-];
-
-impl Signals {
-    /// From now on these signals come here. A hang-up that was ignored at the start (nohup) stays ignored; an interrupt
-    /// does not: shells ignore it for `vmpirun ... &`, where `kill -INT` must still end the job.
-    pub fn register() -> io::Result<Signals> {
-        let mut list = Vec::new();
-        for signal in HANDLED {
-            if signal == Signal::SIGHUP && is_ignored(signal) {
-                continue;
-            }
-            let (read, write) = UnixStream::pair()?;
-            read.set_nonblocking(true)?;
-            signal_hook::low_level::pipe::register(signal as i32, write)?;
-            list.push((signal, read));
-        }
-        Ok(Signals { list })
-    }
-
-    /// The signals that have come since the last call.
-    fn take(&mut self) -> Vec<Signal> {
-        let mut bytes = [0u8; 64];
-        let came = self.list.iter_mut().filter_map(|(signal, socket)| match socket.read(&mut bytes) {
-            Ok(n) if n > 0 => Some(*signal),
-            _ => None,
-        });
-        came.collect()
-    }
-}
-
-/// SigIgn of proc_pid_status(5).
-fn is_ignored(signal: Signal) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
-    mask.unwrap_or(0) >> (signal as i32 - 1) & 1 == 1
-}
 
 /// How the session ended.
 #[derive(Debug)]
@@ -294,7 +243,7 @@ impl Session<'_> {
     /// Sleep until something can be done.
     fn wait(&self, daemon: Option<BorrowedFd<'_>>, until: Option<Instant>) -> Ready {
         let mut fds: Vec<PollFd<'_>> =
-            self.signals.list.iter().map(|(_, socket)| PollFd::new(socket.as_fd(), PollFlags::POLLIN)).collect();
+            self.signals.sockets().map(|socket| PollFd::new(socket, PollFlags::POLLIN)).collect();
         let signals = fds.len();
         fds.extend(daemon.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
         let outputs = fds.len();

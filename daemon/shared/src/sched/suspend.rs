@@ -122,8 +122,9 @@ fn leave_until(
 fn stay(node: &NodeSegment, me: u32, on_core: bool) -> bool {
     let rank = node.rank(me);
     let back = if on_core { RunState::Running } else { RunState::Away };
-    while rank.state.compare_exchange(RunState::Suspended.word(), back.word(), SEQ, SEQ).is_err() {
-        if rank.state.load(SEQ) != RunState::Tended.word() {
+    // What the step itself found, and not what is there a moment later: who tends may have just given the queues back.
+    while let Err(found) = rank.state.compare_exchange(RunState::Suspended.word(), back.word(), SEQ, SEQ) {
+        if found != RunState::Tended.word() {
             return false;
         }
         spin_loop();

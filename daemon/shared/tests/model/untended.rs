@@ -1,6 +1,8 @@
 //! A blocking receive without a request (`Wait::Message`) is ended without tending by who has pushed its message, whatever else comes meanwhile.
 
 use super::world::{World, assert_alone, check_pct, check_random, irecv, recv, recv_any, send, wait};
+use std::sync::Arc;
+use vmpi_shared::mem::sync::{AtomicU32, Ordering, fence};
 
 const ROUNDS: usize = 3000;
 
@@ -43,4 +45,35 @@ fn from_other_cores() {
 #[test]
 fn from_its_own_core_and_another_with_spinning() {
     receive_in_all_ways(&[0, 0, 1], 3);
+}
+
+/// What a rank waits for in a cell comes about just before it is SUSPENDED, so that nobody wakes it, and a message that is not what it waits for has others tend
+/// for it as it looks: it finds itself tended, and a moment later given back.
+#[test]
+fn who_is_given_back_while_it_looks_goes_on() {
+    let scenario = || {
+        let world = World::new(&[0, 1], 4, 0);
+        let posted = Arc::new(AtomicU32::new(0));
+        let seen = posted.clone();
+        let ranks = [
+            world.rank(0, move |endpoint| {
+                let over = || seen.load(Ordering::SeqCst) == 1;
+                while !over() {
+                    endpoint.progress();
+                    endpoint.suspend_for_cell(0, 5, over);
+                }
+                recv(endpoint, 1, 0);
+            }),
+            world.rank(1, move |endpoint| {
+                posted.store(1, Ordering::SeqCst);
+                fence(Ordering::SeqCst); // SYNC A
+                endpoint.wake_cell(0, std::iter::once(0));
+                send(endpoint, 0, 0);
+            }),
+        ];
+        ranks.into_iter().for_each(|rank| rank.join().unwrap());
+        assert_alone(&world.node);
+    };
+    check_random(scenario, ROUNDS);
+    check_pct(scenario, ROUNDS / 2, 4);
 }
