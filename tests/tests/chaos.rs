@@ -182,7 +182,7 @@ fn a_script_that_goes_on_does_not_hide_how_its_program_ended() {
 #[test]
 fn an_interrupt_ends_what_is_not_yet_a_job() {
     Turn::beside_others();
-    let scratch = Scratch::new("early");
+    let scratch = Scratch::new("early-launcher");
     let (launcher, asked) = (scratch.path().join("launcher"), scratch.path().join("asked"));
     // It says nothing, and ends when it hears no more.
     fs::write(&launcher, format!("#!/bin/sh\n: > {}\nexec 3>&1\nexec cat >/dev/null\n", asked.display())).unwrap();
