@@ -14,10 +14,10 @@ use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::Vmpirun;
 use vmpi_tests::leftovers::eventually;
 use vmpi_tests::nodes::Nodes;
-use vmpi_tests::place::{Turn, bin_dir, room};
+use vmpi_tests::place::{Turn, bin_dir, room, venv, venv_mpich};
 
 const ABIS: [Mpi; 3] = [Mpi::Openmpi, Mpi::Mpich, Mpi::Standard];
-/// Hydra speaks PMI-1, Debian's Open MPI PMIx.
+/// Debian's Hydra speaks PMI-1, its Open MPI PMIx.
 const HYDRA: &[&str] = &["mpiexec.mpich", "-n", "4"];
 const PMIX: &[&str] = &["mpirun.openmpi", "--oversubscribe", "--allow-run-as-root", "-n", "4"];
 
@@ -37,9 +37,16 @@ fn launched(name: &str, launcher: &[&str], mpi: Mpi, arguments: &[&str]) -> Vmpi
 #[test]
 fn four_processes_are_four_ranks() {
     Turn::beside_others();
-    for launcher in [HYDRA, PMIX] {
+    let from = |venv: PathBuf, launcher: &str| venv.join("bin").join(launcher).display().to_string();
+    let intel = from(venv(), "mpiexec.hydra");
+    let forker = from(venv_mpich(), "mpiexec.gforker");
+    let prterun = from(venv(), "prterun");
+    let prte = [&prterun, "--allow-run-as-root", "--map-by", ":OVERSUBSCRIBE", "-n", "4"];
+    for launcher in [HYDRA, &[&intel, "-n", "4"], &[&forker, "-n", "4"], PMIX, &prte] {
         for mpi in ABIS {
             let got = launched("foreign", launcher, mpi, &["ok"]).run();
+            // PRRTE prints some for an older client library than its own.
+            assert!(!got.stderr.contains("PMIX ERROR"), "{launcher:?} {mpi:?}: {got:?}");
             let mut ranks: Vec<&str> = got.stdout.lines().filter(|line| line.starts_with("rank ")).collect();
             ranks.sort_unstable();
             let wanted = ["rank 0 of 4", "rank 1 of 4", "rank 2 of 4", "rank 3 of 4"];

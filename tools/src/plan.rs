@@ -386,6 +386,7 @@ mod tests {
                 &Default::default(),
                 options.apps[0].ranks,
                 32,
+                None,
             ),
             ..Wish::default()
         };

@@ -20,6 +20,33 @@ fn set(name: &str, value: &str) -> EnvSetting {
     EnvSetting::Set(name.into(), value.into())
 }
 
+/// Options that other launchers document, and that mean nothing here or what is so anyway.
+#[test]
+fn what_has_no_meaning_here_is_named() {
+    for (line, ignored) in [
+        ("-n 4 --cpu-freq=high --resv-ports --mpi=pmi2 -Q a", &["--cpu-freq", "--resv-ports", "--mpi"][..]),
+        ("--het-group=0,1 -n 2 a", &["--het-group"]),
+        ("--immediate=10 --nice --mincpus=8 -n 1 a", &["--immediate", "--nice", "--mincpus"]),
+        ("-psm2 -aps -n 4 a", &["-psm2", "-aps"]),
+        ("-comm pmi -n 4 a", &["-comm"]),
+        ("-b -n 4 a", &["-b"]),
+        ("--map-by dist:span -n 4 a", &["--map-by dist:span"]),
+        ("-noconf -ordered-output -kill -n 4 a", &[]),
+    ] {
+        let options = run(line);
+        assert_eq!(
+            (options.ignored.as_slice(), options.apps[0].program.as_str()),
+            (&owned(ignored)[..], "a"),
+            "{line}"
+        );
+    }
+    assert!(run("--test-only -n 1 a").dry_run && run("-vv -n 1 a").verbose);
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| word.to_string()).collect()
+}
+
 #[test]
 fn what_users_type() {
     type Check = fn(&RunOptions) -> bool;

@@ -1,4 +1,4 @@
-//! A hundred command lines as they stand in batch scripts, README files and CI of public repositories (names of people and machines replaced):
+//! Command lines as they stand in batch scripts, README files and CI of public repositories (names of people and machines replaced):
 //! each is accepted with the plan that stands below it in data/lines.txt, or refused with the sentence there.
 //!
 //! `VMPI_WRITE=1` writes what is understood now; read the difference before it is committed.

@@ -200,6 +200,10 @@ pub fn map_by(line: &mut Line, word: &str) -> Done {
         line.job.map_by = MapBy::Random(seed.parse().map_err(|_| format!("`{seed}` is not a number to begin with"))?);
         return Ok(());
     }
+    if word == "dist" || word.starts_with("dist:") {
+        line.ignore(&format!("--map-by {word}"));
+        return Ok(());
+    }
     if let Some(list) = prefix(word, "pe-list=") {
         let list = list.split(':').next().unwrap_or(list);
         line.job.cores = Some(cpus::parse_list(list)?);

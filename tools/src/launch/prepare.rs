@@ -51,19 +51,17 @@ pub(super) fn prepare(
         Some(VChoice::Auto) => choose_v(options, known, ranks, cpus.len() as u32, &own, &dirs, &mut notes)?,
         _ => None,
     };
-    let fewest = known.iter().map(|node| node.facts.cpus.len()).min().unwrap_or(cpus.len());
+    let tasks = engine.allocation.as_ref().and_then(|allocation| allocation.cpus_per_task);
     let wish = Wish {
         ranks,
         v: auto.as_ref().map(|auto| VChoice::Exactly(auto.v)).or(options.v),
         map_by: options.map_by.clone(),
         bind: options.bind,
         cores_named: options.cores.is_some(),
-        cpus_per_rank: threads::cpus_per_rank(
-            options,
-            &own,
-            place::most_on_a_node(options, ranks, known),
-            fewest as u32,
-        ),
+        cpus_per_rank: match known.is_empty() {
+            true => threads::cpus_per_rank(options, &own, ranks, cpus.len() as u32, tasks),
+            false => place::cpus_per_rank(options, &own, ranks, known, tasks),
+        },
         ..Wish::default()
     }
     .by_parts(options);

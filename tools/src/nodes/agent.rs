@@ -2,6 +2,7 @@
 //! and passes words and output between the two.
 
 use super::frames::{self, Facts, Frame, FromNode, ToNode};
+use super::text::{self, Lines};
 use super::trace_transfer::{self, Arrivals};
 use super::{LAUNCHER_PULSES, PULSE, rdma};
 use crate::daemon::{self, Loss, Orphans, VERSION};
@@ -29,7 +30,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 /// The way to the launcher, for all threads.
 #[derive(Clone)]
-struct Out(Arc<Mutex<File>>);
+struct Out(Arc<Mutex<Box<dyn Write + Send>>>);
 
 impl Out {
     fn say(&self, message: &FromNode) -> io::Result<()> {
@@ -56,10 +57,19 @@ pub fn main(exe_dir: &Path) -> i32 {
 
 fn serve(exe_dir: &Path) -> io::Result<()> {
     let mut from = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let mut to = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let mut to: Box<dyn Write + Send> = Box::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
     to.write_all(frames::PREAMBLE)?;
+    let mut first = [0; 4];
+    from.read_exact(&mut first)?;
+    let hello = if first == text::ASKED {
+        to = Box::new(Lines(File::from(io::stderr().as_fd().try_clone_to_owned()?)));
+        to.write_all(frames::PREAMBLE)?;
+        frames::hear(&mut from)?
+    } else {
+        frames::hear(&mut first.chain(&from))?
+    };
     let out = Out(Arc::new(Mutex::new(to)));
-    let Some(Frame::Said(ToNode::Hello { version, protocol })) = frames::hear(&mut from)? else {
+    let Some(Frame::Said(ToNode::Hello { version, protocol })) = hello else {
         return Err(io::ErrorKind::InvalidData.into());
     };
     if version != VERSION || protocol != PROTOCOL {

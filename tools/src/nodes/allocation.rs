@@ -37,6 +37,8 @@ pub struct Allocation {
     pub list: String,
     /// Each node with its CPUs, if told, and the tasks that were asked for there.
     pub nodes: Vec<Node>,
+    /// CPUs that were asked for each task, if that was said.
+    pub cpus_per_task: Option<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -90,7 +90,7 @@ fn found(system: System, job: String, nodes: Vec<Node>, from: &str) -> Told {
     if nodes.is_empty() {
         return Err(format!("{from} of {} job {job} names no host", system.name()));
     }
-    Ok(Some(Allocation { system, job, list: listed(&nodes, from), nodes }))
+    Ok(Some(Allocation { system, job, list: listed(&nodes, from), nodes, cpus_per_task: None }))
 }
 
 /// Nodes whose slots are CPUs, too.

@@ -1,7 +1,7 @@
 //! A job of several nodes.
 //!
 //! Reading order: [`node_source`], [`batch`], [`slurm`] (where the nodes come from) -> [`place`] (how many ranks where) -> [`start`] (vmpid on every node, by ssh or a command of the user's) -> [`frames`] (what goes
-//! through its standard streams) -> [`agent`] (the other end: the launcher's part on a node) -> [`coordinator`] (all nodes' daemons look to
+//! through its standard streams; as lines where it must: `text`) -> [`agent`] (the other end: the launcher's part on a node) -> [`coordinator`] (all nodes' daemons look to
 //! [`crate::session`] like one) -> [`spawn_coordinator`], [`spawn_placement`] (ranks spawn others), `survivor_agreement` (what survivors of deaths agree on), [`clock_sync`], [`trace_transfer`] (traces).
 //!
 //! Death story: an agent sees the launcher's end by its standard input, and lets go of its vmpid, which ends the job's part there; the coordinator
@@ -22,6 +22,7 @@ pub mod spawn_coordinator;
 pub mod spawn_placement;
 pub mod start;
 mod survivor_agreement;
+mod text;
 pub mod trace_transfer;
 
 use std::time::Duration;

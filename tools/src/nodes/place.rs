@@ -4,8 +4,10 @@ use super::frames::Facts;
 use super::rdma;
 use crate::cli::{BindTo, RunOptions, VChoice};
 use crate::cpus;
+use crate::environ::Env;
 use crate::failure::Failure;
 use crate::pins::Pins;
+use crate::place::threads;
 use crate::plan::{self, By, Plan, Wish};
 use std::io::Read;
 use vmpi_shared::control::{JobSpec, NodePart, Nodes};
@@ -86,6 +88,10 @@ pub fn plan(
     // So many on each part of a node are slots.
     let slots = |node: &Known, cpus: &[u32]| match wish.by {
         Some(by @ By::Per(_, resource)) => by.ranks(node.facts.topology.parts(cpus, resource).len()),
+        // A rank with the CPUs of several slots takes these, while there are nodes.
+        _ if wish.cpus_per_rank > 1 && wish.ranks.is_some() && wish.v.is_none() => {
+            node.slots.map(|slots| slots.min(places(cpus)))
+        }
         _ => node.slots,
     };
     let room = |(node, cpus): (&&Known, &Vec<u32>)| Room { slots: slots(node, cpus), cores: places(cpus) };
@@ -161,11 +167,24 @@ pub fn plan(
     Ok((whole, nodes, used))
 }
 
-/// No node gets more ranks than so many, as far as the list of nodes says; `known`: none if it is this one alone.
-pub fn most_on_a_node(options: &RunOptions, ranks: Option<u32>, known: &[&Known]) -> Option<u32> {
+/// CPUs for each rank of a job of these nodes; `own`: vmpirun's environment, `tasks`: CPUs that the batch system was asked for by each task.
+pub fn cpus_per_rank(options: &RunOptions, own: &Env, ranks: Option<u32>, known: &[&Known], tasks: Option<u32>) -> u32 {
+    let fewest = known.iter().map(|node| node.facts.cpus.len() as u32).min().unwrap_or(0);
+    let with = |most: Option<u32>| threads::cpus_per_rank(options, own, most, fewest, tasks);
     let slots = options.ranks_per_node.or_else(|| known.iter().filter_map(|node| node.slots).max());
-    let nodes = known.len().max(1) as u32;
-    ranks.map(|ranks| slots.unwrap_or(0).max(ranks.div_ceil(nodes)).min(ranks))
+    let Some(ranks) = ranks else {
+        // A rank for each slot.
+        return with(slots.filter(|_| options.v.is_none()));
+    };
+    // On all nodes alike, if their slots allow it; else these are filled in order.
+    let evenly = ranks.div_ceil(known.len().max(1) as u32);
+    let each = with(Some(evenly));
+    let held =
+        known.iter().map(|node| u64::from(node.slots.unwrap_or(u32::MAX).min(node.facts.cpus.len() as u32 / each)));
+    match options.v.is_none() && options.ranks_per_node.is_none() && held.sum::<u64>() >= u64::from(ranks) {
+        true => each,
+        false => with(Some(slots.unwrap_or(0).max(evenly).min(ranks))),
+    }
 }
 
 /// The CPUs of each of a node's `ranks` ranks, where lists are given that go round.
@@ -198,6 +217,7 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::{Command, parse};
 
     fn rooms(list: &[(Option<u32>, u32)]) -> Vec<Room> {
         list.iter().map(|(slots, cores)| Room { slots: *slots, cores: *cores }).collect()
@@ -217,6 +237,44 @@ mod tests {
         assert_eq!(distribute(None, None, None, &slots), [4, 2, 3]);
         assert_eq!(distribute(Some(18), None, None, &slots), [8, 4, 6]);
         assert_eq!(distribute(Some(9), None, None, &rooms(&[(None, 8), (None, 4)])), [6, 3]);
+    }
+
+    /// Nodes of 2 or 8 CPUs and so many slots; options, OMP_NUM_THREADS and CPUs of a task; CPUs for each rank, and ranks on each node.
+    #[test]
+    fn threads_have_cpus_on_all_nodes() {
+        let planned = |nodes: &[(u32, Option<u32>)], line: &str, omp: Option<&str>, tasks: Option<u32>| {
+            let node = |(number, (cpus, slots)): (usize, &(u32, Option<u32>))| Known {
+                name: format!("n{number}"),
+                slots: *slots,
+                facts: Facts { cpus: (0..*cpus).collect(), ..Facts::default() },
+            };
+            let known: Vec<Known> = nodes.iter().enumerate().map(node).collect();
+            let known: Vec<&Known> = known.iter().collect();
+            let options = match parse(&line.split(' ').map(str::to_string).collect::<Vec<_>>()) {
+                Ok(Command::Run(options)) => *options,
+                other => panic!("{other:?}"),
+            };
+            let own: Env = omp.iter().map(|omp| ("OMP_NUM_THREADS".to_string(), omp.to_string())).collect();
+            let ranks = options.apps[0].ranks;
+            let each = cpus_per_rank(&options, &own, ranks, &known, tasks);
+            let wish = Wish { ranks, v: options.v, cpus_per_rank: each, ..Wish::default() };
+            let (_, nodes, _) = plan(&options, &wish, &known, None).unwrap();
+            let on = |number: u32| nodes.of_rank.iter().filter(|node| **node == number).count();
+            (each, (0..nodes.names.len() as u32).map(on).collect::<Vec<_>>())
+        };
+        let (two, eight) = ([(2, Some(2)); 2], [(8, Some(2)); 2]);
+        // Tasks of several CPUs, by OMP_NUM_THREADS or by what the batch system was asked for.
+        assert_eq!(planned(&eight, "x", Some("4"), None), (4, vec![2, 2]));
+        assert_eq!(planned(&eight, "x", None, Some(4)), (4, vec![2, 2]));
+        assert_eq!(planned(&eight, "x", Some("2"), Some(4)), (2, vec![2, 2]));
+        assert_eq!(planned(&eight, "-V 2 x", Some("4"), None).0, 1);
+        // Fewer ranks than slots, with the CPUs of several.
+        assert_eq!(planned(&two, "-n 2 x", Some("2"), None), (2, vec![1, 1]));
+        assert_eq!(planned(&two, "-n 2 --map-by slot:PE=2 x", None, None), (2, vec![1, 1]));
+        assert_eq!(planned(&two, "-n 4 x", Some("2"), None), (1, vec![2, 2]));
+        assert_eq!(planned(&two, "-n 2 x", None, None), (1, vec![2]));
+        assert_eq!(planned(&[(8, Some(4)), (8, Some(1))], "-n 4 x", Some("4"), None), (2, vec![4]));
+        assert_eq!(planned(&[(8, None); 2], "-n 4 x", Some("4"), None), (4, vec![2, 2]));
     }
 
     #[test]

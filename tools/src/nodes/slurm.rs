@@ -43,7 +43,8 @@ pub fn allocation(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Al
     let tasks = if asked { counts("SLURM_TASKS_PER_NODE")? } else { vec![None; names.len()] };
     let nodes = names.into_iter().zip(cpus).zip(tasks);
     let nodes = nodes.map(|((name, cpus), tasks)| Node { name, cpus, tasks }).collect();
-    Ok(Some(Allocation { system: System::Slurm, job, list, nodes }))
+    let cpus_per_task = variable("SLURM_CPUS_PER_TASK").and_then(|cpus| cpus.parse().ok());
+    Ok(Some(Allocation { system: System::Slurm, job, list, nodes, cpus_per_task }))
 }
 
 /// How many threads of each core the job asked for: `sbatch --hint=nomultithread` or `--threads-per-core`, which CPUs alone do not tell.
@@ -126,6 +127,9 @@ mod tests {
         let asked = with(&tasks).unwrap().unwrap();
         let slots = |v_counts| asked.hosts(v_counts).into_iter().map(|host| host.slots).collect::<Vec<_>>();
         assert_eq!((slots(false), slots(true)), (vec![Some(3), Some(1)], vec![None, None]));
+        assert_eq!((asked.cpus_per_task, bare.cpus_per_task), (None, None));
+        let several = with(&[("SLURM_CPUS_PER_TASK", "4")]).unwrap().unwrap();
+        assert_eq!(several.cpus_per_task, Some(4));
         let why = with(&[("SLURM_JOB_CPUS_PER_NODE", "4")]).unwrap_err();
         assert_eq!(why, "SLURM_JOB_CPUS_PER_NODE=4: it counts 1 nodes of 2");
         assert_eq!(allocation(|_| None), Ok(None));

@@ -3,15 +3,16 @@
 use super::frames::{self, Facts, Frame, FromNode, ToNode};
 use super::place::Known;
 use super::slurm;
+use super::text::{self, Unlined};
 use crate::cli::Starter;
 use crate::daemon::VERSION;
 use crate::failure::Failure;
 use crate::hosts::{self, Host};
 use crate::threads;
-use std::io::BufReader;
+use std::io::{BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use vmpi_shared::control::PROTOCOL;
@@ -24,7 +25,7 @@ pub struct Agent {
     pub known: Known,
     pub child: Child,
     pub to: ChildStdin,
-    pub from: BufReader<ChildStdout>,
+    pub from: Box<dyn Read + Send>,
 }
 
 /// How nodes are reached.
@@ -59,17 +60,30 @@ pub fn all(hosts: &[Host], way: &Way, exe_dir: &Path) -> Result<Vec<Agent>, Fail
     let mut children = Vec::new();
     for (number, host) in hosts.iter().enumerate() {
         let mut command = command(host, way, exe_dir);
-        let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).spawn();
+        let as_text = carries_text_only(host, way);
+        let (stdout, stderr) = match as_text {
+            true => (Stdio::null(), Stdio::piped()),
+            false => (Stdio::piped(), Stdio::inherit()),
+        };
+        let started = command.stdin(Stdio::piped()).stdout(stdout).stderr(stderr).process_group(0).spawn();
         let mut child = started.map_err(|e| {
             end(&mut children);
             Failure::own(format!("node {}: cannot run {:?}: {e}", host.name, command.get_program()))
         })?;
-        let (to, from) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+        let mut to = child.stdin.take().expect("piped");
+        let from: Box<dyn Read + Send> = match (child.stdout.take(), child.stderr.take()) {
+            (Some(stdout), _) => Box::new(BufReader::new(stdout)),
+            (None, Some(stderr)) => {
+                // If this fails, reading says why.
+                let _ = to.write_all(&text::ASKED);
+                Box::new(Unlined::new(BufReader::new(stderr), std::io::stderr()))
+            }
+            (None, None) => unreachable!("one of them is piped"),
+        };
         children.push(child);
         let tell = tell.clone();
         threads::spawn(move || {
-            let mut from = BufReader::new(from);
-            let mut to = to;
+            let (mut to, mut from) = (to, from);
             let heard = greet(&mut to, &mut from);
             // Whoever listens may have given up.
             let _ = tell.send((number, heard.map(|facts| (facts, to, from))));
@@ -77,7 +91,7 @@ pub fn all(hosts: &[Host], way: &Way, exe_dir: &Path) -> Result<Vec<Agent>, Fail
     }
     drop(tell);
     let until = Instant::now() + PATIENCE;
-    let mut heard: Vec<Option<(Facts, ChildStdin, BufReader<ChildStdout>)>> = hosts.iter().map(|_| None).collect();
+    let mut heard: Vec<Option<(Facts, ChildStdin, Box<dyn Read + Send>)>> = hosts.iter().map(|_| None).collect();
     for _ in hosts {
         let why = match told.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok((number, Ok(parts))) => {
@@ -155,7 +169,7 @@ enum Silence {
     Ended(std::io::Error),
 }
 
-fn greet(to: &mut ChildStdin, from: &mut BufReader<ChildStdout>) -> Result<Facts, Silence> {
+fn greet(to: &mut ChildStdin, from: &mut impl Read) -> Result<Facts, Silence> {
     let hello = ToNode::Hello { version: VERSION.into(), protocol: PROTOCOL };
     // If this fails, reading says why.
     let _ = frames::say(to, &hello);
@@ -228,6 +242,11 @@ fn by_ssh(program: &str, host: &Host, way: &Way, vmpid: &Path) -> Command {
         .arg(&host.name)
         .arg(format!("exec {} --bootstrap", quoted(&vmpid.display().to_string())));
     command
+}
+
+/// `flux exec`: see [`text`].
+fn carries_text_only(host: &Host, way: &Way) -> bool {
+    way.launcher.is_none() && way.starter == Starter::Flux && !hosts::is_here(&host.name)
 }
 
 /// As one word of a shell.

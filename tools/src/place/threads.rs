@@ -9,8 +9,9 @@ const WAIT_POLICY: &str = "OMP_WAIT_POLICY";
 /// By which users say how long a thread without work spins.
 const SPINNING: [&str; 3] = [WAIT_POLICY, "GOMP_SPINCOUNT", "KMP_BLOCKTIME"];
 
-/// CPUs for each rank: as asked for; else, where there are CPUs that no rank would have, as many as OMP_NUM_THREADS says and there are for each.
-pub fn cpus_per_rank(options: &RunOptions, own: &Env, ranks: Option<u32>, cpus: u32) -> u32 {
+/// CPUs for each of a node's `ranks` ranks: as asked for; else, where there are CPUs that no rank would have, as many as OMP_NUM_THREADS says, or the batch
+/// system was asked for (`tasks`), and there are for each.
+pub fn cpus_per_rank(options: &RunOptions, own: &Env, ranks: Option<u32>, cpus: u32, tasks: Option<u32>) -> u32 {
     let threads = said(options, own, NUM_THREADS).and_then(|said| first_number(&said));
     // Hydra's `-bind-to core:4`.
     if let (None, Some(BindTo::To(Resource::Core | Resource::Hwthread, n @ 2..))) =
@@ -29,7 +30,7 @@ pub fn cpus_per_rank(options: &RunOptions, own: &Env, ranks: Option<u32>, cpus: 
                 _ => 1,
             };
             let places = ranks.map_or(cpus, |ranks| ranks.div_ceil(v)).max(1);
-            threads.unwrap_or(1).min(cpus / places).max(1)
+            threads.or(tasks).unwrap_or(1).min(cpus / places).max(1)
         }
     }
 }
@@ -79,7 +80,7 @@ mod tests {
     fn of(line: &str, threads: Option<&str>, cpus: u32) -> u32 {
         let options = options(line);
         let own: Env = threads.iter().map(|threads| (NUM_THREADS.to_string(), threads.to_string())).collect();
-        cpus_per_rank(&options, &own, options.apps[0].ranks, cpus)
+        cpus_per_rank(&options, &own, options.apps[0].ranks, cpus, None)
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! PMIx, as PRRTE, Open MPI's mpirun and Slurm's pmix plugin speak it: by the client library that they bring along, libpmix.so.2, loaded here.
 //!
-//! Only what has been the same since version 2 is used: six functions, strings, and numbers.
+//! Only what has been the same since version 2 is used: six functions, strings, and numbers. The launcher's own library comes first: PRRTE of PyPI's Open
+//! MPI understands Debian's older one, and prints an error of its own for each process.
 
 use super::Wire;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 
+/// How far above a process its launcher is looked for.
+const GENERATIONS: usize = 6;
 /// Bytes of a name space's name, with the zero at its end.
 const NAMESPACE_BYTES: usize = 256;
 const RANK_WILDCARD: u32 = u32::MAX - 1;
@@ -62,8 +65,8 @@ pub struct Pmix {
 
 impl Library {
     fn load() -> Result<Library, String> {
-        let named = std::env::var("PMIX_PREFIX").map(|prefix| format!("{prefix}/lib/libpmix.so.2"));
-        let names = named.ok().into_iter().chain(["libpmix.so.2".to_string(), "libpmix.so".to_string()]);
+        let named = std::env::var("PMIX_PREFIX").map(|prefix| format!("{prefix}/lib/libpmix.so.2")).ok();
+        let names = named.into_iter().chain(launchers_own()).chain(["libpmix.so.2", "libpmix.so"].map(String::from));
         let mut handle = ptr::null_mut();
         for name in names.filter_map(|name| CString::new(name).ok()) {
             // SAFETY: loads a library by its name, which ends with zero; it stays loaded.
@@ -92,6 +95,26 @@ impl Library {
             })
         }
     }
+}
+
+/// The library that the launcher uses, which is a parent of this process or its parent's (a script between).
+fn launchers_own() -> Option<String> {
+    let mut process = procfs::process::Process::myself().ok()?;
+    for _ in 0..GENERATIONS {
+        process = procfs::process::Process::new(process.stat().ok()?.ppid).ok()?;
+        // Another user's cannot be read.
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", process.pid())).unwrap_or_default();
+        if let Some(path) = library_in(&maps) {
+            return Some(path.to_string());
+        }
+    }
+    None
+}
+
+/// The path of libpmix in what the kernel says of a process's memory.
+fn library_in(maps: &str) -> Option<&str> {
+    let paths = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
+    paths.into_iter().find(|path| path.rsplit('/').next().is_some_and(|file| file.starts_with("libpmix.so.2")))
 }
 
 fn done(what: &str, status: c_int) -> Result<(), String> {
@@ -177,5 +200,20 @@ impl Wire for Pmix {
     fn finish(&mut self) -> Result<(), String> {
         // SAFETY: no arguments that are looked at.
         done("PMIx_Finalize", unsafe { (self.library.finalize)(ptr::null(), 0) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_launchers_library_is_found_in_its_memory() {
+        let maps = "7f01-7f02 r-xp 00000000 fe:00 17  /usr/lib/libprrte.so.3\n\
+                    7f03-7f04 r--p 00000000 fe:00 18                 /opt/my mpi/lib/libpmix.so.2.13.2\n\
+                    7f05-7f06 rw-p 00000000 00:00 0\n";
+        assert_eq!(library_in(maps), Some("/opt/my mpi/lib/libpmix.so.2.13.2"));
+        assert_eq!(library_in("7f01-7f02 r-xp 00000000 fe:00 17  /usr/lib/libpmix.so.200x/libc.so.6\n"), None);
+        assert_eq!(launchers_own(), None, "cargo is no launcher");
     }
 }

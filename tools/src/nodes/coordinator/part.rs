@@ -8,9 +8,9 @@ use super::super::trace_transfer::Arrivals;
 use super::JOB;
 use super::outbox::Outbox;
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
-use std::process::{Child, ChildStdin, ChildStdout};
+use std::process::{Child, ChildStdin};
 use std::sync::mpsc;
 use std::time::Instant;
 use vmpi_shared::clock::boottime_ns;
@@ -90,7 +90,7 @@ impl Part {
 }
 
 /// Read what the agent of node `number` says, write its ranks' output, and tell the rest, until its end.
-pub(super) fn listen(number: usize, mut from: BufReader<ChildStdout>, sinks: &Sinks, tell: &mpsc::Sender<Event>) {
+pub(super) fn listen(number: usize, mut from: Box<dyn Read + Send>, sinks: &Sinks, tell: &mpsc::Sender<Event>) {
     let mut arrivals = Arrivals::default();
     let why = loop {
         match frames::hear::<FromNode>(&mut from) {

@@ -3,8 +3,8 @@
 use super::programs::Program;
 use super::system::{Kind, System};
 use super::{
-    applications, balance, clocks, collectives, idle, latency, launch, nodes, pingpong, policies, polling, reductions,
-    simulate, stencil,
+    applications, balance, clocks, collectives, hybrids, idle, jobs, latency, launch, nodes, pingpong, policies,
+    polling, reductions, simulate, stencil,
 };
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     collectives::EXPERIMENT,
     reductions::EXPERIMENT,
     applications::EXPERIMENT,
+    hybrids::EXPERIMENT,
+    jobs::EXPERIMENT,
     simulate::EXPERIMENT,
 ];
 
@@ -62,12 +64,12 @@ pub enum Scale {
     Log10,
 }
 
-/// vmpi under certain flags, as a system of its own: a column of the tables, a line of the pictures.
+/// vmpi (or Open MPI 4) under certain flags, as a system of its own: a column of the tables, a line of the pictures.
 #[derive(Debug, PartialEq)]
 pub struct Variant {
     pub name: &'static str,
     pub title: &'static str,
-    /// Of vmpirun.
+    /// Of vmpirun, or of Open MPI's launcher.
     pub flags: &'static [&'static str],
 }
 
@@ -165,6 +167,8 @@ pub enum Gives {
     Time(&'static str),
     /// Its CPU time, that of all its processes: a figure; and the figures that it prints.
     LinesAndCpu(&'static str),
+    /// So many jobs of one and two ranks in turn, two at a time: their wall time, a figure.
+    Jobs(&'static str),
     /// What it uses while all ranks wait: `waiting`, `pss`.
     Sitting(Duration),
 }
@@ -255,7 +259,8 @@ mod tests {
     fn the_user_chooses_the_ranks() {
         for experiment in EXPERIMENTS {
             let runs = (experiment.runs)(&scope(Some(vec![2, 4])));
-            assert!(runs.iter().all(|run| run.ranks <= 4), "{}", experiment.name);
+            let chosen = |run: &Run| run.ranks <= 4 || matches!(run.gives, Gives::Jobs(_));
+            assert!(runs.iter().all(chosen), "{}", experiment.name);
         }
     }
 

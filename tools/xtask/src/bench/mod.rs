@@ -12,7 +12,9 @@ pub mod cable;
 mod clocks;
 mod collectives;
 pub mod experiment;
+mod hybrids;
 mod idle;
+mod jobs;
 mod latency;
 mod launch;
 mod nodes;
@@ -206,7 +208,10 @@ impl Bench {
         let program = self.programs.get(run.program, abi).map_err(missing)?;
         let launch = Launch { ranks: run.ranks, cpus: &run.cpus, pin: run.pin, flags: run.flags() };
         let sit = if let Gives::Sitting(time) = run.gives { Some(time) } else { None };
-        let finished = if run.across {
+        let finished = if let Gives::Jobs(_) = run.gives {
+            let ctest = jobs::ctest(&self.runtime.0.join("jobs"), run, &program).map_err(missing)?;
+            self.run(ctest, None).map_err(missing)?
+        } else if run.across {
             self.execute_across(run.system, run.ranks, &[], &program, &run.arguments).map_err(missing)?
         } else {
             self.execute(run.system, &launch, &program, &run.arguments, sit).map_err(missing)?
@@ -241,7 +246,7 @@ impl Bench {
                 samples.add(round, "cpu", run.x, run.name(), finished.cpu_s);
             }
             Gives::LinesAndCpu(figure) => samples.add(round, figure, run.x, run.name(), finished.cpu_s),
-            Gives::Time(figure) => samples.add(round, figure, run.x, run.name(), finished.wall_s),
+            Gives::Time(figure) | Gives::Jobs(figure) => samples.add(round, figure, run.x, run.name(), finished.wall_s),
             Gives::Sitting(_) => {
                 let sitting = finished.sitting.ok_or_else(|| missing("its ranks never waited".into()))?;
                 samples.add(round, "waiting", run.x, run.name(), sitting.cpu_s);

@@ -66,6 +66,8 @@ fn compile(name: &str, abi: Abi) -> Result<PathBuf> {
     };
     let binary = dir.join(format!("{}.{suffix}", name.replace('/', "-")));
     let source = top().join("tests/programs").join(format!("{name}.c"));
+    let threads = std::fs::read_to_string(&source).is_ok_and(|text| text.contains("<omp.h>"));
+    compiler.args(threads.then_some("-fopenmp"));
     // Not for this CPU in particular: products and sums must stay apart everywhere, so that results can be compared.
     output(compiler.args(["-O3", "-ffp-contract=off", "-o"]).arg(&binary).arg(source).args(["-lm", "-ldl"]))?;
     // MPICH 5's compiler writes a path of libraries into the program, which would win over its peers' and ours.

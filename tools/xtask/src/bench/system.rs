@@ -51,7 +51,7 @@ pub struct Launch<'a> {
     pub cpus: &'a [u32],
     /// The ranks take the CPUs in turn, one each. (vmpi pins its ranks always.)
     pub pin: bool,
-    /// Flags of vmpirun.
+    /// Flags of vmpirun, or of Open MPI 4's launcher.
     pub flags: &'a [&'a str],
 }
 
@@ -232,7 +232,9 @@ fn on_path(name: &str) -> PathBuf {
 }
 
 fn vmpi(command: &mut Command, launch: &Launch) {
-    let v = launch.ranks.div_ceil(launch.cpus.len() as u32);
+    let place = launch.flags.iter().skip_while(|flag| **flag != "--cpus-per-rank").nth(1);
+    let place = place.and_then(|cpus| cpus.parse().ok()).unwrap_or(1);
+    let v = (launch.ranks * place).div_ceil(launch.cpus.len() as u32);
     command.args(["--quiet", "-V", &v.to_string(), "--cores", &list(launch.cpus)]).args(launch.flags);
 }
 
@@ -243,11 +245,10 @@ fn smpi(command: &mut Command, _: &Launch) {
     command.args(["--cfg=smpi/simulate-computation:no", "--log=root.thresh:critical"]);
 }
 
-/// Ranks go where the kernel puts them: bound ranks of a peer that shares cores are slower still.
-fn openmpi4(command: &mut Command, _: &Launch, yields: bool) {
-    command
-        .args(["--oversubscribe", "--bind-to", "none"])
-        .env("OMPI_MCA_mpi_yield_when_idle", if yields { "1" } else { "0" });
+/// Ranks go where the kernel puts them: bound ranks of a peer that shares cores are slower still. A variant says otherwise.
+fn openmpi4(command: &mut Command, launch: &Launch, yields: bool) {
+    let flags = if launch.flags.is_empty() { &["--bind-to", "none"] } else { launch.flags };
+    command.arg("--oversubscribe").args(flags).env("OMPI_MCA_mpi_yield_when_idle", if yields { "1" } else { "0" });
     allow_root(command);
 }
 
@@ -303,14 +304,14 @@ mod tests {
 
     #[test]
     fn commands_name_cpus_and_ranks() {
-        let launch = Launch { ranks: 4, cpus: &[0, 3], pin: true, flags: &["--wtime", "rank"] };
+        let launch = Launch { ranks: 4, cpus: &[0, 3], pin: true, flags: &["--cpus-per-rank", "2"] };
         let words = |system: &System| {
             let command = system.command(&launch, Path::new("p"), &["x".into()]);
             let words: Vec<String> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
             (words.join(" "), command.get_envs().any(|(name, _)| name == "BENCH_PIN"))
         };
         let (vmpi, pinned) = words(&SYSTEMS[0]);
-        assert!(vmpi.ends_with("vmpirun --quiet -V 2 --cores 0,3 --wtime rank -n 4 p x") && !pinned, "{vmpi}");
+        assert!(vmpi.ends_with("vmpirun --quiet -V 4 --cores 0,3 --cpus-per-rank 2 -n 4 p x") && !pinned, "{vmpi}");
         let (peer, pinned) = words(&SYSTEMS[1]);
         let how = SYSTEMS[1].how(&[0, 3]);
         assert!(how.contains("yield_when_idle=1 ") && how.ends_with("--bind-to none -n 2 PROGRAM"), "{how}");
