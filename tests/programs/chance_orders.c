@@ -7,8 +7,33 @@
 
 static int me, size;
 
+static MPI_T_pvar_session session;
+static MPI_T_pvar_handle most;
+
+/* Count the most messages that lie here at one time without a receive. */
+static void count_held(void) {
+    int provided, index, count;
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    MPI_T_pvar_session_create(&session);
+    if (MPI_T_pvar_get_index("vmpi_unexpected_messages_most", MPI_T_PVAR_CLASS_HIGHWATERMARK, &index) == MPI_SUCCESS) {
+        MPI_T_pvar_handle_alloc(session, index, NULL, &most, &count);
+        MPI_T_pvar_start(session, most);
+    }
+}
+
+static void tell_held(void) {
+    unsigned long long held = 0;
+    MPI_T_pvar_read(session, most, &held);
+    fprintf(stderr, "held %llu\n", held);
+    MPI_T_pvar_handle_free(session, &most);
+    MPI_T_pvar_session_free(&session);
+    MPI_T_finalize();
+}
+
 static void wild(int count) {
     int each = count / (size - 1), value;
+    if (me == 0)
+        count_held();
     unsigned hash = 1;
     double begin = MPI_Wtime();
     if (me) {
@@ -25,6 +50,7 @@ static void wild(int count) {
         }
         printf("hash %08x\n", hash);
         fprintf(stderr, "seconds %.6f\n", MPI_Wtime() - begin);
+        tell_held();
     }
 }
 

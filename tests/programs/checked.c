@@ -1,8 +1,9 @@
-/* Faults that vmpirun --check is to find, and their correct twins: checked good|bad CASE... A line that ends in a case's name is where that fault is to be found. */
+/* Faults that vmpirun --check is to find, and their correct twins: checked good|bad CASE... [stays]. A line that ends in a case's name is where that fault is to be found. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static int rank, size, bad;
 static MPI_Comm world;
@@ -144,6 +145,21 @@ static void comm_root(void) {
     MPI_Comm_dup(world, &dup);
     MPI_Bcast(&a, 1, MPI_INT, bad ? rank % 2 : 0, dup); /* comm_root */
     MPI_Comm_free(&dup);
+}
+
+/* Calls with a wrong root at one rank, which are refused there: others never see them. No fault, but for its error. */
+static void refused(void) {
+    int a[4] = {0}, b[64] = {0};
+    MPI_Request request;
+    MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
+    if (rank == 0) {
+        MPI_Scatter(b, 4, MPI_INT, a, 4, MPI_INT, size, world);
+        MPI_Iscatter(b, 4, MPI_INT, a, 4, MPI_INT, size, world, &request);
+    }
+    MPI_Comm_set_errhandler(world, MPI_ERRORS_ARE_FATAL);
+    MPI_Bcast(a, 4, MPI_INT, 0, world);
+    MPI_Ibcast(a, 4, MPI_INT, 0, world, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 /* Messages. */
@@ -515,7 +531,7 @@ static const struct {
 } cases[] = {
     CASE(kind), CASE(root), CASE(root_reduce), CASE(op), CASE(op_own), CASE(count), CASE(count_allreduce), CASE(type),
     CASE(type_own), CASE(gather), CASE(scatter), CASE(alltoall), CASE(allgatherv), CASE(reduce_scatter), CASE(scan),
-    CASE(ibcast), CASE(iallreduce), CASE(order), CASE(comm_root), CASE(message_type), CASE(message_struct),
+    CASE(ibcast), CASE(iallreduce), CASE(order), CASE(comm_root), CASE(refused), CASE(message_type), CASE(message_struct),
     CASE(message_bytes), CASE(message_nonblocking), CASE(message_large), CASE(sendrecv), CASE(mprobe), CASE(persistent),
     CASE(truncation), CASE(overlap_receives), CASE(overlap_send), CASE(overlap_columns), CASE(changed),
     CASE(changed_large), CASE(tag), CASE(isend), CASE(irecv), CASE(cancelled), CASE(ibarrier), CASE(started),
@@ -535,6 +551,13 @@ int main(int argc, char **argv) {
             wanted |= strcmp(argv[arg], cases[i].name) == 0;
         if (wanted)
             cases[i].run();
+    }
+    if (strcmp(argv[argc - 1], "stays") == 0) {
+        /* Until somebody makes this file. */
+        FILE *go;
+        while (!(go = fopen("go", "r")))
+            nanosleep(&(struct timespec){0, 5000000}, NULL);
+        fclose(go);
     }
     MPI_Finalize();
     return 0;

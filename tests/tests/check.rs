@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 use vmpi_tests::compile::{Mpi, made};
 use vmpi_tests::job::{Outcome, Vmpirun};
-use vmpi_tests::leftovers::PeersFiles;
+use vmpi_tests::leftovers::{PeersFiles, eventually};
 use vmpi_tests::nodes::Nodes;
 use vmpi_tests::oracle::launcher_within;
 use vmpi_tests::place::{Turn, room, top};
@@ -123,7 +123,11 @@ fn check(level: &str, program: &Path, args: &[&str], flags: &[&str]) -> Found {
         Vmpirun::new("check").args(["-n", "3", "-V", "3", "--on-deadlock", "abort", level, "--check-json"]).arg(&file);
     let run = run.args(flags.iter().copied()).arg(program).args(args.iter().copied());
     let outcome = run.deadline(Duration::from_secs(120)).run();
-    let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{args:?}: {error}: {outcome:?}"));
+    read_found(&file, args, outcome)
+}
+
+fn read_found(file: &Path, args: &[&str], outcome: Outcome) -> Found {
+    let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{args:?}: {error}: {outcome:?}"));
     let json: Value = serde_json::from_str(&text).expect("JSON");
     let list = json["findings"].as_array().expect("a list").iter().map(|finding| {
         let calls = finding["calls"].as_array().expect("calls");
@@ -291,6 +295,70 @@ fn over_nodes_what_the_ranks_of_one_see_is_found() {
         kinds.is_superset(&["op_mismatch", "type_mismatch", "request_not_completed"].into()),
         "{json:#} {outcome:?}"
     );
+}
+
+/// What differs between nodes, and on neither of them: one rank each.
+const BETWEEN_NODES: &[(&str, &str)] = &[
+    ("root", "root_mismatch"),
+    ("op", "op_mismatch"),
+    ("type", "count_mismatch"),
+    ("scan", "count_mismatch"),
+    ("ibcast", "count_mismatch"),
+    ("iallreduce", "op_mismatch"),
+    ("comm_root", "root_mismatch"),
+];
+const BETWEEN_NODES_ALONE: &[(&str, &str)] = &[
+    ("kind", "collective_mismatch"),
+    ("root_reduce", "root_mismatch"),
+    ("count_allreduce", "count_mismatch"),
+    ("gather", "count_mismatch"),
+    ("allgatherv", "count_mismatch"),
+    ("order", "collective_mismatch"),
+];
+
+fn check_over(nodes: &Nodes, ranks: &str, program: &Path, args: &[&str]) -> Found {
+    let scratch = Scratch::new("check-nodes-json");
+    let file = scratch.path().join("found.json");
+    let flags = ["--map-by", "node", "-n", ranks, "--on-deadlock", "abort", "--check=cheap", "--check-json"];
+    let run = nodes.vmpirun("check").args(flags).arg(&file).arg(program).args(args.iter().copied());
+    let outcome = run.deadline(Duration::from_secs(120)).run();
+    read_found(&file, args, outcome)
+}
+
+#[test]
+fn collectives_that_differ_between_nodes_are_found() {
+    let nodes = Nodes::new("check");
+    let all: Vec<&str> = BETWEEN_NODES.iter().map(|(name, _)| *name).collect();
+    for mpi in [Mpi::Openmpi, Mpi::Mpich, Mpi::Standard] {
+        let binary = made("checked.c", mpi);
+        let found = check_over(&nodes, "2", &binary, &[&["bad"][..], &all[..]].concat());
+        assert_eq!(found.outcome.code, 122, "{mpi:?} {:?}", found.outcome);
+        are_found(&found, "checked.c", BETWEEN_NODES, &[]);
+        // Four ranks: the first ones of each node compare for the others.
+        let good = check_over(&nodes, "4", &binary, &["good"]);
+        assert_eq!((good.outcome.code, good.list.len()), (0, 0), "{mpi:?}: {:#} {:?}", good.json, good.outcome);
+    }
+    let marked = marked("checked.c");
+    for fault in BETWEEN_NODES_ALONE {
+        let found = check_over(&nodes, "2", &made("checked.c", Mpi::Openmpi), &["bad", fault.0]);
+        let is_it = |(kind, lines): &(String, BTreeSet<u64>)| kind == fault.1 && !lines.is_disjoint(&marked[fault.0]);
+        assert!(found.list.iter().any(is_it), "{fault:?}: {:#} {:?}", found.json, found.outcome);
+    }
+}
+
+#[test]
+fn a_running_job_shows_what_has_been_found() {
+    let (scratch, binary) = (Scratch::new("check-running"), made("checked.c", Mpi::Openmpi));
+    let run = Vmpirun::new("check").args(["-n", "2", "--check"]).arg(&binary).args(["bad", "op", "stays"]);
+    let job = run.cwd(scratch.path()).deadline(Duration::from_secs(120)).start();
+    let is_shown = || job.vmpictl(&["show"]).stdout.contains("--check has found 1 error:");
+    assert!(eventually(Duration::from_secs(60), is_shown), "{:?}", job.vmpictl(&["show"]));
+    let shown = job.vmpictl(&["show"]).stdout;
+    assert!(shown.contains("rank 1: MPI_Allreduce with MPI_MAX at checked.c:"), "{shown}");
+    let json: Value = serde_json::from_str(&job.vmpictl(&["show", "--json"]).stdout).expect("JSON");
+    assert_eq!(json["findings"]["list"][0]["kind"], "op_mismatch", "{json:#}");
+    std::fs::write(scratch.path().join("go"), "").expect("the directory is writable");
+    assert_eq!(job.finish().code, 122);
 }
 
 #[test]

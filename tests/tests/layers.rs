@@ -74,6 +74,8 @@ const CRATES: [Crate; 3] = [
             ("check/", 1),
             ("check/signature.rs", 2),
             ("check/tell.rs", 3),
+            ("check/calls.rs", 3),
+            ("check/far.rs", 3),
             ("check/at_end.rs", 9),
             ("io/", 10),
             ("session.rs", 10),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vmpi_tests::compile::{Mpi, made};
 use vmpi_tests::job::{Outcome, Vmpirun};
+use vmpi_tests::nodes::Nodes;
 use vmpi_tests::scratch::Scratch;
 
 fn run(binary: &Path, ranks: u32, flags: &[&str], args: &[&str]) -> Outcome {
@@ -139,6 +140,43 @@ fn other_orders_are_found_and_counted() {
     assert_eq!(all.code, 0, "{all:?}");
     // Three messages: six orders.
     assert!(all.stderr.contains("6 different orders, all that"), "{all:?}");
+}
+
+/// Over nodes a record is followed, whoever's messages come first; other orders are for one node.
+#[test]
+fn over_nodes_a_record_is_followed() {
+    let (binary, nodes, scratch) = (orders(), Nodes::new("orders"), Scratch::new("orders-nodes"));
+    let run = |flags: &[&str], args: &[&str]| {
+        let run = nodes.vmpirun("orders").args(["--map-by", "node", "-n", "4"]).args(flags.iter().copied());
+        run.arg(&binary).args(args.iter().copied()).deadline(Duration::from_secs(120)).run()
+    };
+    for args in [&["mix"][..], &["wild", "3000"]] {
+        let file = scratch.path().join(args[0]).to_string_lossy().into_owned();
+        let first = run(&["--chaos", "7", "--record", &file], args);
+        assert_eq!(first.code, 0, "{first:?}");
+        let again = run(&["--replay", &file], args);
+        assert_eq!((again.code, &again.stdout), (0, &first.stdout), "{again:?}");
+    }
+    let refused = run(&["--explore"], &["mix"]);
+    assert!(refused.code == 2 && refused.stderr.contains("--explore is for one node"), "{refused:?}");
+}
+
+/// Senders whose messages are not the next ones do not fill the receiver's memory: a replay in another order than ranks would send by themselves.
+#[test]
+fn a_replay_holds_few_messages_that_are_not_due() {
+    let (binary, scratch) = (orders(), Scratch::new("orders-held"));
+    let file = scratch.path().join("record").to_string_lossy().into_owned();
+    let args = ["wild", "35000"];
+    let first = run(&binary, 8, &["--policy", "lifo", "--record", &file], &args);
+    assert_eq!(first.code, 0, "{first:?}");
+    let again = run(&binary, 8, &["--replay", &file], &args);
+    assert_eq!((again.code, &again.stdout), (0, &first.stdout), "{again:?}");
+    let held = |outcome: &Outcome| {
+        let most = outcome.stderr.lines().find_map(|line| line.strip_prefix("held "));
+        most.and_then(|most| most.parse::<u32>().ok()).unwrap_or_else(|| panic!("{outcome:?}"))
+    };
+    // 35,000 messages; without a word to the senders most of them lie there at one time.
+    assert!(held(&again) < 6000, "{} messages", held(&again));
 }
 
 #[test]

@@ -1,4 +1,6 @@
-//! What `vmpirun --check` has found, in words and as JSON.
+//! What `vmpirun --check` has found, in words, as JSON and as SARIF.
+
+mod sarif;
 
 use crate::cli::RunOptions;
 use crate::cpus::format_list;
@@ -47,8 +49,14 @@ pub fn conclude(options: &RunOptions, findings: &Findings) -> Result<(), Failure
     }
     match &options.check_json {
         Some(path) => {
-            let document = format!("{:#}\n", as_json(findings, &mut names));
-            std::fs::write(path, document).map_err(|error| Failure::own(format!("cannot write {path}: {error}")))
+            let document = if sarif::is_wanted(path) {
+                let top = std::env::current_dir().unwrap_or_default();
+                sarif::document(findings, &top, &mut names)
+            } else {
+                as_json(findings, &mut names)
+            };
+            std::fs::write(path, format!("{document:#}\n"))
+                .map_err(|error| Failure::own(format!("cannot write {path}: {error}")))
         }
         None => Ok(()),
     }

@@ -15,7 +15,9 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
 /// Words of a record.
-pub const WORDS: usize = 20;
+pub const WORDS: usize = 12;
+/// The first ones: what is compared. The others say who has made the call.
+pub const COMPARED: usize = 5;
 /// What is known of one rank's call.
 pub type Record = [u64; WORDS];
 
@@ -32,6 +34,8 @@ pub struct Key {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Arrival {
     First,
+    /// Somebody has been here before, with the same.
+    Alike,
     /// Somebody has been here before, with this.
     Behind(Record),
     /// There is no room.
@@ -57,7 +61,7 @@ const ENTRIES: usize = 16;
 /// A lock is held for some hundred nanoseconds, unless the kernel runs somebody else on that CPU.
 const LOOKS: u32 = 20_000;
 const LOOKS_BETWEEN_YIELDS: u32 = 100;
-const LAYOUT: u64 = layout_hash(&[2, BUCKETS, size_of::<Bucket>() as u64, ROWS, size_of::<Row>() as u64]);
+const LAYOUT: u64 = layout_hash(&[3, BUCKETS, size_of::<Bucket>() as u64, ROWS, size_of::<Row>() as u64]);
 const FIRST_AT: u64 = (size_of::<Head>() as u64).next_multiple_of(64);
 const ROWS_AT: u64 = FIRST_AT + BUCKETS * size_of::<Bucket>() as u64;
 const BYTES: u64 = (ROWS_AT + ROWS * size_of::<Row>() as u64).next_multiple_of(4096);
@@ -98,8 +102,8 @@ impl CheckBoard {
         self.segment.at(ROWS_AT + number % ROWS * size_of::<Row>() as u64, size_of::<Row>()).cast::<Row>()
     }
 
-    /// A rank comes to the call of this key, which `members` ranks of this node make; what it has to say of it is `mine`.
-    pub fn arrive(&self, key: Key, members: u32, mine: &Record) -> Arrival {
+    /// A rank comes to the call of this key, which `members` ranks of this node make; what is compared is `mine`, and who comes first leaves `record`.
+    pub fn arrive(&self, key: Key, members: u32, mine: &[u64; COMPARED], record: impl FnOnce() -> Record) -> Arrival {
         let mixed = mixed(key.context, key.number);
         let bucket = (mixed >> 40).wrapping_add(key.class.into()) % BUCKETS;
         let bucket =
@@ -111,20 +115,25 @@ impl CheckBoard {
         }
         // SAFETY: as above; the lock makes this the only one who looks at the entries. A process that scribbles may do so all the same: any value of them is one.
         let entries = unsafe { &mut (*bucket.as_ptr()).entries };
-        let found = meet(entries, [key.context, key.class, key.number], members, mine);
+        let found = meet(entries, [key.context, key.class, key.number], members, (mine, record));
         lock.store(0, Ordering::Release);
         found
     }
 }
 
-fn meet(entries: &mut [Entry; ENTRIES], key: [u32; 3], members: u32, mine: &Record) -> Arrival {
+fn meet(
+    entries: &mut [Entry; ENTRIES],
+    key: [u32; 3],
+    members: u32,
+    (mine, record): (&[u64; COMPARED], impl FnOnce() -> Record),
+) -> Arrival {
     if let Some(entry) = entries.iter_mut().find(|entry| entry.left > 0 && entry.key == key) {
         entry.left -= 1;
-        return Arrival::Behind(entry.record);
+        return if entry.record[..COMPARED] == *mine { Arrival::Alike } else { Arrival::Behind(entry.record) };
     }
     match entries.iter_mut().find(|entry| entry.left == 0) {
         Some(entry) => {
-            (entry.left, entry.key, entry.record) = (members.saturating_sub(1), key, *mine);
+            (entry.left, entry.key, entry.record) = (members.saturating_sub(1), key, record());
             Arrival::First
         }
         None => Arrival::Unknown,
@@ -153,18 +162,21 @@ mod tests {
     fn those_who_come_later_see_what_the_first_one_left() {
         let board = CheckBoard::create().unwrap();
         let other = CheckBoard::map(board.fd().try_clone_to_owned().unwrap()).unwrap();
-        assert_eq!(board.arrive(key(1), 3, &[7; WORDS]), Arrival::First);
-        assert_eq!(other.arrive(key(2), 3, &[9; WORDS]), Arrival::First);
-        assert_eq!(other.arrive(key(1), 3, &[8; WORDS]), Arrival::Behind([7; WORDS]));
-        assert_eq!(board.arrive(key(1), 3, &[6; WORDS]), Arrival::Behind([7; WORDS]));
+        let arrive =
+            |board: &CheckBoard, n: u32, what: u64| board.arrive(key(n), 3, &[what; COMPARED], || [what; WORDS]);
+        assert_eq!(arrive(&board, 1, 7), Arrival::First);
+        assert_eq!(arrive(&other, 2, 9), Arrival::First);
+        assert_eq!(arrive(&other, 1, 8), Arrival::Behind([7; WORDS]));
+        assert_eq!(arrive(&board, 1, 7), Arrival::Alike);
         // All three have been there.
-        assert_eq!(board.arrive(key(1), 3, &[5; WORDS]), Arrival::First);
+        assert_eq!(arrive(&board, 1, 5), Arrival::First);
     }
 
     #[test]
     fn a_board_that_is_full_says_so_and_one_that_is_locked_is_left() {
         let board = CheckBoard::create().unwrap();
-        let unknown = (0..100_000).filter(|n| board.arrive(key(*n), 2, &[0; WORDS]) == Arrival::Unknown).count();
+        let arrive = |n: u32| board.arrive(key(n), 2, &[0; COMPARED], || [0; WORDS]);
+        let unknown = (0..100_000).filter(|n| arrive(*n) == Arrival::Unknown).count();
         assert_eq!(unknown as u64, 100_000 - BUCKETS * ENTRIES as u64);
         let (lock, held) = (AtomicU32::new(0), AtomicU32::new(1));
         assert!(take(&lock) && !take(&held));

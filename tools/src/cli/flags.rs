@@ -170,7 +170,7 @@ pub static FLAGS: &[Flag] = &[
         |l, v| a::put(&mut l.job.report, Some(a::report_form(v.first())?))),
     flag(Own, &["check"], Maybe("off|cheap|full"), "check what the program does with MPI, as it is: collectives that differ, types and buffers that do not fit, requests and messages left at MPI_Finalize; errors that cost nothing to find (--check, --check=cheap), or also buffers that are touched too early and what was not freed (full); findings are told at the end, and make exit code 122",
         |l, v| a::set(&mut l.job.check, a::check(v.first())?)),
-    flag(Own, &["check-json"], One("FILE"), "write what --check finds to FILE as JSON, too (docs/check.schema.json)",
+    flag(Own, &["check-json"], One("FILE"), "write what --check finds to FILE as JSON, too (docs/check.schema.json), or as SARIF, which code hosts show at the lines, if its name ends in .sarif",
         |l, v| a::set(&mut l.job.check_json, v[0].clone())),
     flag(Own, &["pcontrol"], One("levels|regions"), "what MPI_Pcontrol means: its level alone (default: 0 stops recording, 1 lets it go on, 5 and more begin the region of that number and -5 and less end it), or, as IPM has it, MPI_Pcontrol(1, \"name\") begins a region and MPI_Pcontrol(-1, \"name\") ends it",
         |l, v| a::put(&mut l.job.pcontrol_names, a::pcontrol(&v[0])?)),

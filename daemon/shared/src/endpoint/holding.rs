@@ -5,6 +5,7 @@ use super::transfer::RankMover;
 use crate::matching::envelope::Envelope;
 use crate::matching::queues::held::held;
 use crate::matching::queues::{HOLDS, each_unexpected};
+use crate::mem::sync::Ordering;
 
 /// A context in which no message travels.
 const NOWHERE: u32 = u32::MAX;
@@ -55,6 +56,24 @@ impl Endpoint {
             true
         });
         held().iter().for_each(look);
+    }
+
+    /// In a replay: whose message this rank takes next.
+    pub fn favour(&self, rank: u32) {
+        let told = &self.inbox().ends.favoured;
+        if told.load(Ordering::Relaxed) != rank + 1 {
+            told.store(rank + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Does rank `to`, of this node, hold `many` messages that it has not asked for, and is about to take another one's?
+    pub fn is_flooded(&self, to: u32, many: u32) -> bool {
+        if to == self.me || self.node.is_remote(to) {
+            return false;
+        }
+        let ends = self.job.inbox(to).ends;
+        let favoured = ends.favoured.load(Ordering::Relaxed);
+        ends.unexpected.load(Ordering::Relaxed) >= many && favoured != 0 && favoured != self.me + 1
     }
 
     /// It was about to suspend and looks again instead.

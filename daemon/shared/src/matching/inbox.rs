@@ -29,7 +29,9 @@ pub struct Ends {
     /// Unexpected messages that the rank holds, if they are many (`queues::LEAST_UNEXPECTED_LIMIT`); the consumer. A hint for senders, who then wait until theirs are
     /// matched.
     pub unexpected: AtomicU32,
-    reserved2: [u64; 7],
+    /// The rank whose message the consumer is to take next, + 1; 0: it has not said. For senders in a replay (`vmpirun --replay`).
+    pub favoured: AtomicU32,
+    reserved2: [u32; 13],
     pub cooperative_copy: CooperativeCopy,
 }
 

@@ -20,7 +20,7 @@ pub use answer::{answer, go};
 pub use held::HOLDS;
 pub(crate) use index::each_unexpected;
 pub use store::{Reserve, Store};
-pub use unexpected::{LEAST_UNEXPECTED_LIMIT, Unexpected};
+pub use unexpected::{AWAKENING, LEAST_UNEXPECTED_LIMIT, Unexpected};
 
 use super::envelope::Envelope;
 use super::inbox::Inbox;

@@ -9,6 +9,7 @@
 
 mod draw;
 mod log;
+mod pace;
 mod script;
 
 pub(crate) use draw::{leave_place, says_not_yet, some_of, take_one, take_place, wishes_synchronous};
@@ -140,6 +141,14 @@ pub(crate) fn before_waiting() -> bool {
     awake
 }
 
+/// A message to rank `to` of the job is about to be sent.
+#[cold]
+pub(crate) fn before_sending(to: u32) {
+    if mode(SCRIPT) {
+        pace::before_sending(to);
+    }
+}
+
 /// What a receive or a probe is for, or is to be for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Want {
@@ -164,10 +173,15 @@ pub(crate) fn taking(comm: &Communicator, source: i32, tag: i32) -> Option<Want>
         // It may wait, perhaps for good.
         log::catch_up();
     }
-    if modes & SCRIPT == 0 || !asked.is_wild() {
+    if modes & SCRIPT == 0 {
+        return Some(asked);
+    }
+    if !asked.is_wild() {
+        pace::favour(comm, source);
         return Some(asked);
     }
     let wanted = script::receive(log::next_number(), asked, comm.peers().size());
+    pace::favour(comm, wanted.source);
     (wanted.source != script::NEVER).then_some(wanted)
 }
 
@@ -212,6 +226,9 @@ pub(crate) fn posting(comm: &Communicator, plane: Plane, slot: u32) {
             log::posted(slot, number, comm.context, asked);
         }
     }
+    if mode(SCRIPT) {
+        pace::favour(comm, wanted.source);
+    }
     let queues = endpoint().queues();
     let shared = &mut queues.slots[slot as usize];
     if mode(LOG) && asked.is_wild() {
@@ -253,6 +270,7 @@ pub(crate) fn probing(comm: &Communicator, asked: Want) -> Want {
     if mode(SCRIPT)
         && let Some(found) = script::found(asked, size)
     {
+        pace::favour(comm, found.source);
         return found;
     }
     let source = if mode(CHAOS) && asked.source == consts::ANY_SOURCE {

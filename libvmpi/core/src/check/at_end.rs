@@ -2,7 +2,7 @@
 
 use super::made::{self, Made, What};
 use super::sites::Site;
-use super::{is_full, is_on, tell};
+use super::{far, is_full, is_on, tell};
 use crate::comm::{self, Communicator};
 use crate::errors::{Class, Error, Result};
 use crate::handle::{Comm, Handle};
@@ -37,6 +37,8 @@ pub(crate) fn look() {
     if !is_on() {
         return;
     }
+    endpoint().progress();
+    far::look();
     requests();
     lost_messages();
     objects();
@@ -87,7 +89,6 @@ fn requests() {
 fn lost_messages() {
     let own = [Comm::WORLD, Comm::SELF].into_iter().filter_map(|handle| comm::get(handle).ok());
     let all: Vec<Rc<Communicator>> = own.chain(comm::created()).collect();
-    endpoint().progress();
     for comm in all {
         let envelopes = endpoint().queues().unexpected_of(comm.context);
         let mut lost: BTreeMap<(u32, i32, u64), u64> = BTreeMap::new();

@@ -2,11 +2,13 @@
 //!
 //! Nothing of this is on the way of a call while it is off: who checks sets flags that the calls ask anyway (`tool::event`, `RankDescriptor::monitor`), and is called from the cold side of
 //! those. Reading order: this file (how much), `sites` (where the program has called), `made` (objects and where they were made), `signature` (what a message is
-//! made of), `tell` (what has been found), `board` (where the ranks of a node compare), then `p2p::checked`, `coll::checked`,
+//! made of), `tell` (what has been found), `board` (where the ranks of a node compare), `calls` and `far` (collective calls, also on other nodes), then `p2p::checked`, `coll::checked`,
 //! `rma::checked`, and `at_end` (MPI_Finalize).
 
 pub(crate) mod at_end;
 pub(crate) mod board;
+pub(crate) mod calls;
+pub(crate) mod far;
 pub(crate) mod made;
 pub(crate) mod signature;
 pub(crate) mod sites;

@@ -1,21 +1,18 @@
 //! Collective calls of a program that is checked (`vmpirun --check`): are they the same at all ranks?
 //!
 //! The members of a communicator that are on one node compare through `vmpi_shared::check`, before any of them waits: who comes first leaves what its call is, the
-//! others look. Between nodes nothing is compared.
+//! others look. Who comes first on its node tells the communicator's first rank if that is on another one (`check::far`).
 
 use super::call::{Block, Call, Many, Operands, Parts, Types};
-use crate::check::signature::{self, fit};
-use crate::check::sites::{self, Site};
-use crate::check::{self, board, made, tell};
+use crate::check::calls::{self, Amount, LISTED_SHIFT, Seen, What};
+use crate::check::{self, board, far, made, signature, sites, tell};
 use crate::comm::Communicator;
+use crate::comm::layout::Layout;
 use crate::consts;
 use crate::datatype;
-use crate::handle::{FIRST_DYNAMIC, Handle, Op, Request};
-use crate::nodes;
-use crate::op;
-use crate::process;
-use vmpi_shared::check::{Arrival, Key, Record};
-use vmpi_shared::control::{FindingKind, Party};
+use crate::handle::{Handle, Op, Request};
+use vmpi_shared::check::{Arrival, Key};
+use vmpi_shared::control::FindingKind;
 use vmpi_shared::trace::called;
 
 /// Blocking calls are counted apart from others, as tags are.
@@ -24,111 +21,6 @@ pub(super) enum How {
     Blocking,
     Nonblocking,
     Persistent,
-}
-
-/// Above this bit of `Amount::bytes` there is a hash of the counts, of data that are listed by rank.
-const LISTED_SHIFT: u32 = 48;
-
-/// How much of what kind of data.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-struct Amount {
-    bytes: u64,
-    code: u16,
-}
-
-impl Amount {
-    fn fits(self, other: Amount) -> bool {
-        self.bytes == other.bytes && fit(self.code, other.code)
-    }
-
-    fn words(self) -> String {
-        format!("{} bytes of {}", self.bytes & ((1 << LISTED_SHIFT) - 1), signature::words(self.code))
-    }
-}
-
-/// A call as others see it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Seen {
-    kind: u64,
-    root: Option<i32>,
-    op: Option<Op>,
-    /// What all ranks must have alike; `None`: that differs, or is not known here.
-    amount: Option<Amount>,
-    rank: u32,
-    site: [u64; 2],
-    name: [u8; 32],
-}
-
-impl Seen {
-    fn record(&self) -> Record {
-        let mut record: Record = [0; vmpi_shared::check::WORDS];
-        record[0] = self.kind;
-        record[1] = self.root.map_or(0, |root| 1 << 32 | u64::from(root as u32));
-        record[2] = self.op.map_or(0, |op| 1 << 32 | u64::from(op.raw()));
-        if let Some(Amount { bytes, code }) = self.amount {
-            (record[3], record[4]) = (bytes, 1 << 32 | u64::from(code));
-        }
-        record[5] = self.rank.into();
-        [record[6], record[7]] = self.site;
-        let (words, _) = self.name.as_chunks::<8>();
-        for (to, from) in record[8..12].iter_mut().zip(words) {
-            *to = u64::from_ne_bytes(*from);
-        }
-        record
-    }
-
-    fn of_record(record: &Record) -> Seen {
-        let some = |word: u64| (word >> 32 == 1).then_some(word as u32);
-        let mut name = [0; 32];
-        for (to, from) in name.chunks_exact_mut(8).zip(&record[8..12]) {
-            to.copy_from_slice(&from.to_ne_bytes());
-        }
-        Seen {
-            kind: record[0],
-            root: some(record[1]).map(|root| root as i32),
-            op: some(record[2]).map(Op::from_raw),
-            amount: some(record[4]).map(|code| Amount { bytes: record[3], code: code as u16 }),
-            rank: record[5] as u32,
-            site: [record[6], record[7]],
-            name,
-        }
-    }
-
-    fn name(&self) -> String {
-        board::name(&self.name)
-    }
-
-    /// What is wrong if one rank makes this call and another one `other`; both in words.
-    fn differs(&self, other: &Seen) -> Option<(FindingKind, String, String)> {
-        let both = |kind, words: &dyn Fn(&Seen) -> String| Some((kind, words(self), words(other)));
-        if self.kind != other.kind {
-            return both(FindingKind::CollectiveMismatch, &Seen::name);
-        }
-        if self.root != other.root {
-            let words = |seen: &Seen| format!("{} with root {}", seen.name(), seen.root.unwrap_or(-1));
-            return both(FindingKind::RootMismatch, &words);
-        }
-        if let (Some(a), Some(b)) = (self.op, other.op)
-            && a != b
-            // Handles of the program's own operations say nothing in other ranks.
-            && (a.raw() < FIRST_DYNAMIC || b.raw() < FIRST_DYNAMIC)
-        {
-            let words = |seen: &Seen| format!("{} with {}", seen.name(), seen.op.map_or(String::new(), op_words));
-            return both(FindingKind::OpMismatch, &words);
-        }
-        match (self.amount, other.amount) {
-            (Some(a), Some(b)) if !a.fits(b) => {
-                let words =
-                    |seen: &Seen| format!("{} of {}", seen.name(), seen.amount.map_or(String::new(), Amount::words));
-                both(FindingKind::CountMismatch, &words)
-            }
-            _ => None,
-        }
-    }
-}
-
-fn op_words(handle: Op) -> String {
-    op::name(handle).map_or_else(|| "an operation of the program".into(), str::to_owned)
 }
 
 fn in_place(addr: *mut std::ffi::c_void) -> bool {
@@ -249,90 +141,36 @@ pub(super) unsafe fn begins(comm: &Communicator, call: &Call, how: How) {
     }
     // SAFETY: the caller's promise.
     let (kind, root, op, amount) = unsafe { significant(comm, call) };
-    let site = sites::here();
-    let name = board::name_of(called());
-    let kind = kind << 2 | how as u64;
-    let own = Seen { kind, root, op, amount, rank: process::endpoint_rank(), site: site.numbers(), name };
+    let what = What { kind: kind << 2 | how as u64, root, op, amount };
     if let Some((sent, received)) = own_part(comm, call)
         && !sent.fits(received)
     {
         let text = format!("this rank sends {}, and receives {}", sent.words(), received.words());
-        tell::tell(FindingKind::CountMismatch, vec![tell::own(own.name(), site)], text);
+        tell::tell(FindingKind::CountMismatch, vec![tell::own(called().into(), sites::here())], text);
         return;
     }
     let class = u32::from(how != How::Blocking);
     let number = comm.calls_so_far()[class as usize];
     let key = Key { context: comm.context, class, number };
     let members = members_here(comm);
-    let met = board::with(|board| board.arrive(key, members, &own.record()));
+    let met = board::with(|board| board.arrive(key, members, &what.words(), || Seen::own(what).record()));
     if let Some(Arrival::Behind(record)) = met {
-        compare(&own, site, &Seen::of_record(&record));
+        calls::compare(&Seen::own(what), sites::here(), &Seen::of_record(&record));
     }
-}
-
-fn compare(own: &Seen, site: Site, first: &Seen) {
-    let Some((kind, mine, theirs)) = own.differs(first) else { return };
-    let other = Party { ranks: [first.rank].into(), call: theirs, site: sites::of_numbers(first.site) };
-    let mut parties = vec![tell::own(mine, site), other];
-    // Whoever comes first.
-    parties.sort_by(|a, b| (&a.call, &a.site).cmp(&(&b.call, &b.site)));
-    tell::tell(kind, parties, String::new());
+    if members < comm.size() {
+        let home = (comm.peers().world_rank(0), comm.layout().map_or(1, Layout::nodes));
+        far::called(key, home, &Seen::own(what), met == Some(Arrival::First));
+    }
 }
 
 /// Members of a communicator on this node.
 fn members_here(comm: &Communicator) -> u32 {
-    if !nodes::is_spread() {
-        return comm.size();
-    }
-    let node = process::node();
-    comm.local.iter().filter(|rank| !node.is_remote(*rank)).count() as u32
+    comm.layout().map_or(comm.size(), |layout| layout.local().len() as u32)
 }
 
 /// The call that has just begun has this request.
 pub(super) fn started(request: Request) {
     if check::is_on() {
         made::started(request.raw());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::consts::op::{MAX, SUM};
-
-    fn seen() -> Seen {
-        let mut name = [0; 32];
-        name[..10].copy_from_slice(b"MPI_Reduce");
-        let amount = Some(Amount { bytes: 16, code: 0x104 });
-        Seen { kind: 28, root: Some(0), op: Some(SUM), amount, rank: 3, site: [7, 9], name }
-    }
-
-    #[test]
-    fn a_call_survives_its_record() {
-        for seen in [seen(), Seen { root: None, op: None, amount: None, ..seen() }] {
-            assert_eq!(Seen::of_record(&seen.record()), seen);
-        }
-    }
-
-    #[test]
-    fn each_difference_has_its_name() {
-        let kind = |other: &Seen| seen().differs(other).map(|(kind, _, _)| kind);
-        assert_eq!(kind(&Seen { rank: 0, site: [0, 0], ..seen() }), None);
-        assert_eq!(kind(&Seen { kind: 32, ..seen() }), Some(FindingKind::CollectiveMismatch));
-        assert_eq!(kind(&Seen { root: Some(1), ..seen() }), Some(FindingKind::RootMismatch));
-        assert_eq!(kind(&Seen { op: Some(MAX), ..seen() }), Some(FindingKind::OpMismatch));
-        assert_eq!(kind(&Seen { op: Some(Op(FIRST_DYNAMIC)), ..seen() }), Some(FindingKind::OpMismatch));
-        for amount in [Amount { bytes: 8, code: 0x104 }, Amount { bytes: 16, code: 0x208 }] {
-            assert_eq!(kind(&Seen { amount: Some(amount), ..seen() }), Some(FindingKind::CountMismatch));
-        }
-        assert_eq!(kind(&Seen { amount: Some(Amount { bytes: 16, code: 0 }), ..seen() }), None);
-        let (_, mine, theirs) = seen().differs(&Seen { op: Some(MAX), ..seen() }).unwrap();
-        assert_eq!((&mine[..], &theirs[..]), ("MPI_Reduce with MPI_SUM", "MPI_Reduce with MPI_MAX"));
-        let listed = Amount { bytes: 16 + (7 << LISTED_SHIFT), code: 0x104 };
-        assert_eq!(listed.words(), seen().amount.unwrap().words(), "the hash of counts is no figure");
-        assert!(!listed.fits(seen().amount.unwrap()));
-        // Both of the program's own: their handles say nothing.
-        let own = |raw| Seen { op: Some(Op(raw)), ..seen() };
-        assert_eq!(own(FIRST_DYNAMIC).differs(&own(FIRST_DYNAMIC + 1)), None);
     }
 }

@@ -106,11 +106,9 @@ pub unsafe fn program_call(handle: Comm, comm: &Communicator, call: &Call) -> Re
 /// As [`run`].
 #[cold]
 unsafe fn recorded_call(from: u64, handle: Comm, comm: &Communicator, call: &Call) -> Result<()> {
-    // SAFETY: the caller's contract.
-    unsafe { checked::begins(comm, call, How::Blocking) };
     if !monitor::records() {
-        // SAFETY: as above.
-        return unsafe { run_for(Some(handle), comm, call) };
+        // SAFETY: the caller's contract.
+        return unsafe { checked_call(handle, comm, call) };
     }
     // SAFETY: the caller's contract; looked up before anything is changed.
     let (root, bytes) = unsafe { resolve::resolve(comm, call) }.map_or((None, (0, 0)), |(work, _)| {
@@ -118,9 +116,26 @@ unsafe fn recorded_call(from: u64, handle: Comm, comm: &Communicator, call: &Cal
         (root, work.bytes(comm.rank))
     });
     // SAFETY: the caller's contract.
-    let done = unsafe { run_for(Some(handle), comm, call) };
+    let done = unsafe { checked_call(handle, comm, call) };
     monitor::collective_ended(from, comm, root, bytes);
     done
+}
+
+/// A call that others compare with theirs, unless its arguments are refused: then they never see it.
+///
+/// # Safety
+/// As [`run`].
+unsafe fn checked_call(handle: Comm, comm: &Communicator, call: &Call) -> Result<()> {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if matches!(call, Call::Barrier) {
+            checked::begins(comm, call, How::Blocking);
+            return run_for(Some(handle), comm, call);
+        }
+        let (work, kit) = resolve::resolve(comm, call)?;
+        checked::begins(comm, call, How::Blocking);
+        run_resolved(Some(handle), comm, work, kit)
+    }
 }
 
 /// Do a collective and wait for it. Suspends this rank while it waits; may call the program's reduction function.
@@ -151,7 +166,18 @@ unsafe fn run_for(caller: Option<Comm>, comm: &Communicator, call: &Call) -> Res
         };
     }
     // SAFETY: the caller's contract.
-    let (work, kit) = unsafe { resolve::resolve(comm, call)? };
+    unsafe {
+        let (work, kit) = resolve::resolve(comm, call)?;
+        run_resolved(caller, comm, work, kit)
+    }
+}
+
+/// The rest of [`run_for`], whose arguments are good.
+///
+/// # Safety
+/// The buffers in `work` must be valid.
+#[inline(always)]
+unsafe fn run_resolved(caller: Option<Comm>, comm: &Communicator, work: Work, kit: Kit) -> Result<()> {
     let tags = begin(comm)?;
     // SAFETY: the caller's contract.
     if let Some((done, rest)) = unsafe { cells::try_run(comm, &work, &kit, tags) } {
@@ -203,12 +229,14 @@ fn begin(comm: &Communicator) -> Result<Tags> {
 /// # Safety
 /// As [`run`], with the buffers valid until the request is complete (arrays only until this returns).
 pub unsafe fn start(comm: &Rc<Communicator>, call: &Call) -> Result<Request> {
-    if event::is_wanted() {
-        // SAFETY: the caller's contract.
-        unsafe { checked::begins(comm, call, How::Nonblocking) };
-    }
-    // SAFETY: the caller's contract.
-    let mut schedule = unsafe { prepare(comm, call)? };
+    let begins = || {
+        if event::is_wanted() {
+            // SAFETY: the caller's contract.
+            unsafe { checked::begins(comm, call, How::Nonblocking) };
+        }
+    };
+    // SAFETY: as above.
+    let mut schedule = unsafe { prepare_after(comm, call, begins)? };
     schedule.advance()?;
     let request = request::insert(schedule);
     if event::is_wanted() {
@@ -226,7 +254,18 @@ pub unsafe fn start(comm: &Rc<Communicator>, call: &Call) -> Result<Request> {
 /// As [`start`], with the operation in the request's place.
 pub(crate) unsafe fn prepare(comm: &Rc<Communicator>, call: &Call) -> Result<Box<dyn Progress>> {
     // SAFETY: the caller's contract.
+    unsafe { prepare_after(comm, call, || ()) }
+}
+
+/// The same; `begins` is called when its arguments are known to be good.
+///
+/// # Safety
+/// As [`prepare`].
+#[inline(always)]
+unsafe fn prepare_after(comm: &Rc<Communicator>, call: &Call, begins: impl FnOnce()) -> Result<Box<dyn Progress>> {
+    // SAFETY: the caller's contract.
     let (work, kit) = unsafe { resolve::resolve(comm, call)? };
+    begins();
     take_in::look();
     comm.health.check_all()?;
     let tags = Tags::nonblocking(comm);
@@ -243,12 +282,12 @@ pub(crate) unsafe fn prepare(comm: &Rc<Communicator>, call: &Call) -> Result<Box
 /// # Safety
 /// As [`run`], with the buffers valid as long as the request lives (arrays only until this returns).
 pub unsafe fn init(comm: &Rc<Communicator>, call: &Call) -> Result<Request> {
-    if event::is_wanted() {
-        // SAFETY: the caller's contract.
-        unsafe { checked::begins(comm, call, How::Persistent) };
-    }
     // SAFETY: the caller's contract.
     let (work, kit) = unsafe { resolve::resolve(comm, call)? };
+    if event::is_wanted() {
+        // SAFETY: as above.
+        unsafe { checked::begins(comm, call, How::Persistent) };
+    }
     let tags = Tags::persistent(comm);
     let plan = Rc::new(plan(comm, &work)?);
     let (comm, kit) = (comm.clone(), Rc::new(kit));

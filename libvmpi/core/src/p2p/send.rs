@@ -83,7 +83,7 @@ pub unsafe fn start_send(
     envelope.trace = monitor::sent(statistics, comm, plane, tag, to, total);
     if event::is_wanted() {
         mode = checked::sending(plane, &mut envelope, (buf, count, ty), dest, mode);
-        mode = sending(mode, plane, dest, tag, total);
+        mode = sending(mode, plane, (dest, to), tag, total);
     }
 
     // SAFETY: the caller's buffer, as promised.
@@ -102,8 +102,11 @@ pub unsafe fn start_send(
 
 /// A message is sent, and somebody wants to know that, or has a word in how.
 #[cold]
-fn sending(mode: Mode, plane: Plane, dest: i32, tag: i32, bytes: u64) -> Mode {
+fn sending(mode: Mode, plane: Plane, (dest, to): (i32, u32), tag: i32, bytes: u64) -> Mode {
     event::message(event::SENT, dest, tag, bytes);
+    if plane == Plane::User && chance::is_on() {
+        chance::before_sending(to);
+    }
     let left_open = mode == Mode::Standard && plane == Plane::User && tag & USER_TAG_BIT == 0;
     if left_open && chance::wishes_synchronous() { Mode::Synchronous } else { mode }
 }

@@ -2,6 +2,7 @@
 
 use super::poll_again::note_requests;
 use crate::calls::{self, CALL_COLLECTIVE, CALL_WAIT};
+use crate::check;
 use crate::errors::Result;
 use crate::failure;
 use crate::fast_path::collectives_under_way;
@@ -60,6 +61,9 @@ pub fn block(seen: u64, call: u32, peer: i32, tag: i32) {
 /// The same where somebody wants to know that this rank waits.
 #[cold]
 fn block_noted(call: u32, peer: i32, tag: i32) {
+    if check::is_on() {
+        check::far::look();
+    }
     event::around(peer, tag, || {
         if simulate::is_on() {
             simulate::wait::wait(call, peer, tag, collectives_under_way());

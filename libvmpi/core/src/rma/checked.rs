@@ -348,6 +348,8 @@ pub(crate) fn note_error(function: &str, error: &Error) {
     if !check::is_on() {
         return;
     }
+    // What has led to it may be known by a report.
+    check::far::look();
     let kind = match error.class {
         Class::RmaSync => FindingKind::RmaEpoch,
         Class::RmaRange => FindingKind::RmaRange,

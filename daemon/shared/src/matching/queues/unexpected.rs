@@ -4,6 +4,9 @@ use super::{CROWDED, Envelope, PROBE_ANY, Queues, bin_of};
 use crate::matching::request::{ANY_SOURCE, ANY_TAG, accepts};
 use crate::mem::sync::Ordering;
 
+/// The context of what its receiver is to look at whatever it waits for, and that no communicator has: reports of calls on another node (`vmpirun --check`).
+pub const AWAKENING: u32 = u32::MAX - 2;
+
 /// Senders hear of a receiver's unexpected messages from so many on, so none can wait for fewer to be matched.
 pub const LEAST_UNEXPECTED_LIMIT: u32 = 64;
 
@@ -169,7 +172,7 @@ impl Queues<'_> {
         let head = &mut *self.head;
         let probed = head.probe_context == envelope.context
             && accepts(head.probe_source, head.probe_tag, envelope.source, envelope.tag);
-        if head.probe_active >= PROBE_ANY || (head.probe_active != 0 && probed) {
+        if head.probe_active >= PROBE_ANY || (head.probe_active != 0 && probed) || envelope.context == AWAKENING {
             head.wake = 1;
         }
         self.inbox.count_event();
