@@ -7,7 +7,6 @@
 use super::Endpoint;
 use super::transfer::RankMover;
 use crate::matching::envelope::{Envelope, kind};
-use crate::matching::queues::Claims;
 use crate::mem::slab::Slab;
 use crate::node::NodeSegment;
 use crate::sched::{self, Wait};
@@ -111,31 +110,16 @@ impl Endpoint {
     }
 
     /// Wait for at least one arrival; `need`: so many must come before what this rank waits for can be over. `what`: for `vmpictl`, as in `suspend`.
-    /// `all`: all that is awaited is waited for. Then what is known to come is taken, whoever else may still send something.
     #[cold]
-    pub fn wait_in_virtual_time(&mut self, need: u32, all: bool, what: (u32, i32, i32)) {
+    pub fn wait_in_virtual_time(&mut self, need: u32, what: (u32, i32, i32)) {
         let me = self.me;
         super::tell(&self.node, me, what);
         let Some(simulated) = &mut self.simulated else { return };
         let (segment, now) = (simulated.segment, simulated.clock());
-        // SAFETY: as in `queues`.
-        let mut queues = unsafe { self.own.queues() };
-        let hope = if all { queues.hope(need.max(1)) } else { None };
-        if hope.is_none() {
-            // All others come up to what it waits for.
-            simulated.looks();
-        }
-        let mut claims = Claims::default();
+        simulated.looks();
         let taken = segment.locked(me, |engine| {
-            if hope.is_some() {
-                let until = engine.take_known(me, |envelope| queues.claim(&mut claims, envelope), &mut simulated.taken);
-                if !simulated.taken.is_empty() {
-                    return Ok(Some(until));
-                }
-            }
             let until = engine.wait_for(me, need.max(1), &mut simulated.taken);
             if until.is_none() {
-                engine.hope(me, hope.unwrap_or_default());
                 return engine.settle(&*simulated.network, &mut simulated.woken).map(|()| None);
             }
             Ok(until)
@@ -147,18 +131,8 @@ impl Endpoint {
         let until = taken.unwrap_or_else(|| {
             self.await_turn();
             let Some(simulated) = &mut self.simulated else { return now };
-            // SAFETY: as in `queues`.
-            let mut queues = unsafe { self.own.queues() };
-            segment.locked(me, |engine| {
-                let until = engine.take_woken(me, &mut simulated.taken);
-                if hope.is_none() || !simulated.taken.is_empty() {
-                    return until;
-                }
-                engine.take_known(me, |envelope| queues.claim(&mut claims, envelope), &mut simulated.taken)
-            })
+            segment.locked(me, |engine| engine.take_woken(me, &mut simulated.taken))
         });
-        // SAFETY: as in `queues`.
-        unsafe { self.own.queues() }.let_claims_go(&claims);
         if let Some(simulated) = &self.simulated {
             simulated.wait_to(until);
         }

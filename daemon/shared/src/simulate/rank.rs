@@ -124,7 +124,7 @@ impl Simulated {
         let departure = Departure { at, number, from, to, before, envelope };
         let measures = segment.compute() != Compute::None;
         let sent = segment.locked(from, |engine| {
-            let sent = engine.send(&departure, &*self.network, &mut self.woken)?;
+            let sent = engine.send(&departure, &*self.network)?;
             // What it owes an answer for may have come before.
             if engine.has_nothing(from) {
                 engine.advance(from, at);
@@ -183,9 +183,10 @@ impl Simulated {
         let matched = fin.offset().max(self.arriving);
         let cost = self.network.word(me, to);
         let heard = matched.saturating_add(cost.send_overhead).saturating_add(cost.wire);
+        let number = self.numbers(2);
         let done = segment.locked(me, |engine| match fin.blocks().checked_sub(1) {
-            Some(request) => engine.send_data(heard, me, to, request, fin),
-            None => engine.arrive(heard, me, to, fin, &mut self.woken),
+            Some(request) => engine.send_data(heard, (me, number), to, request, fin),
+            None => engine.arrive(heard, (me, number), to, fin),
         });
         self.note(done);
     }

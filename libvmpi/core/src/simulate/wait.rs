@@ -51,7 +51,7 @@ pub(crate) fn wait(call: u32, peer: i32, tag: i32, beside: bool) {
         return check();
     }
     let begun = now();
-    endpoint.wait_in_virtual_time(if any { 1 } else { missing }, !any, (call, peer, tag));
+    endpoint.wait_in_virtual_time(if any { 1 } else { missing }, (call, peer, tag));
     check();
     let waited = now().zip(begun).map_or(0, |(now, begun)| now - begun);
     if waited > 0 && recording::is_on(&endpoint.node, endpoint.me) {
