@@ -379,3 +379,29 @@ fn traces_and_matrices_are_in_virtual_time() {
         serde_json::from_str(&std::fs::read_to_string(&matrix).expect("it was written")).expect("JSON");
     assert!(counted.to_string().len() > 100, "{counted}");
 }
+
+/// Of collectives that the simulation would play otherwise, too.
+#[test]
+fn a_trace_and_a_matrix_tell_of_the_same_messages() {
+    let scratch = Scratch::new("simulated-agree");
+    let file = |name: &str| scratch.path().join(name).to_string_lossy().into_owned();
+    let (page, matrix) = (file("page.html"), file("matrix.json"));
+    let flags = ["--compute", "none", "--collectives", "engine", "--report-html", &page, "--matrix", &matrix];
+    good("simulated_collectives.c", 13, &flags, &[]);
+    let html = std::fs::read_to_string(&page).expect("it was written");
+    let data = html.split("type=\"application/json\">").nth(1).and_then(|rest| rest.split("</script>").next());
+    let data: serde_json::Value = serde_json::from_str(data.expect("data")).expect("JSON");
+    let numbers: Vec<u64> =
+        data["messages"].as_array().expect("messages").iter().map(|n| n.as_u64().unwrap_or(0)).collect();
+    let mut drawn = std::collections::BTreeMap::new();
+    numbers.chunks(6).for_each(|message| *drawn.entry((message[0], message[1])).or_insert(0) += 1);
+    let counted: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&matrix).expect("it was written")).expect("JSON");
+    let mut entries = std::collections::BTreeMap::new();
+    for entry in counted["entries"].as_array().expect("entries") {
+        let number = |name: &str| entry[name].as_u64().unwrap_or_else(|| panic!("{name} in {entry}"));
+        *entries.entry((number("from"), number("to"))).or_insert(0) += number("messages");
+    }
+    assert!(drawn.values().sum::<u64>() > 1000, "{drawn:?}");
+    assert_eq!(drawn, entries);
+}

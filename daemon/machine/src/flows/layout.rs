@@ -28,6 +28,9 @@ pub struct Header {
     pub in_flight: u32,
     /// Slots from here on have never been used: their memory is as it was found, and may be none yet.
     pub begun: u32,
+    /// The same of classes: the first free one, chained by `Class::chain`, and those that have been used.
+    pub classes_free: u32,
+    pub classes_begun: u32,
 }
 
 /// A link while flows compete for it.
@@ -36,23 +39,30 @@ pub struct Header {
 pub struct Link {
     /// Bytes a second.
     pub capacity: f64,
-    /// While shares are worked out: what is left of it, and the sum of what the flows without a share yet use of it per unit of level.
+    /// While shares are worked out: what is left of it, and the sum of what flows without a share yet use of it per unit of level.
     pub left: f64,
     pub weight: f64,
     pub look: u64,
-    /// The first use in the list of those that drain over it.
+    /// The first use in the list of the classes that drain over it.
     pub first: u32,
-    /// Flows on it without a share yet.
+    /// Classes on it without a share yet.
     pub open: u32,
 }
 
-/// A flow on a link: an entry of the link's list.
+/// A link on a flow's way.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Leg {
+    pub link: u32,
+    pub hundredths: u32,
+}
+
+/// A class on a link: an entry of the link's list.
 #[derive(Copy, Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Use {
-    pub link: u32,
-    pub hundredths: u32,
-    /// Neighbours in the link's list: flow's slot times `MOST_USES` plus the number of the use.
+    pub leg: Leg,
+    /// Neighbours in the link's list: the class times `MOST_USES` plus the number of the use.
     pub next: u32,
     pub before: u32,
 }
@@ -67,27 +77,58 @@ pub const ENDED: u32 = 3;
 #[repr(C)]
 pub struct Flow {
     pub key: u64,
-    /// When it begins to drain, or ends if nothing changes.
+    /// When it begins to drain, or ends; not while it drains in a class.
     pub at: u64,
-    /// When `left` was what was left.
+    /// Bytes; while it drains in a class: what each of that has drained when this one is over.
+    pub volume: f64,
+    pub bound: f64,
+    pub penalty: f64,
+    pub state: u32,
+    /// Where it is in the heap of events.
+    pub place: u32,
+    pub chain: u32,
+    /// Below it in its class's heap, by what has to drain.
+    pub below: [u32; 2],
+    pub class: u32,
+    pub reserved: u32,
+    pub used: u32,
+    pub legs: [Leg; MOST_USES],
+}
+
+impl Flow {
+    /// Those that it has; however many it says.
+    pub fn legs(&self) -> &[Leg] {
+        self.legs.get(..self.used as usize).unwrap_or(&self.legs)
+    }
+}
+
+/// Flows that drain alike: over the same links, with the same bound and penalty, so at the same rate.
+#[derive(Copy, Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Class {
+    /// When the first of them ends, if nothing changes.
+    pub at: u64,
+    /// When each of them had drained `drained`, since there have been any.
     pub since: u64,
-    pub left: f64,
-    /// Bytes a second.
+    pub drained: f64,
+    /// Bytes a second, of each.
     pub rate: f64,
-    /// The new one, while shares are worked out; less than 0: none yet.
+    /// The new one, while shares are worked out.
     pub share: f64,
     pub bound: f64,
     pub penalty: f64,
     pub look: u64,
-    pub state: u32,
-    /// Where it is in the heap.
+    /// The one that ends first.
+    pub root: u32,
+    pub count: u32,
     pub place: u32,
     pub chain: u32,
+    pub reserved: u32,
     pub used: u32,
     pub uses: [Use; MOST_USES],
 }
 
-impl Flow {
+impl Class {
     /// Those that it has; however many it says.
     pub fn uses(&self) -> &[Use] {
         self.uses.get(..self.used as usize).unwrap_or(&self.uses)
@@ -100,9 +141,10 @@ pub struct Parts<'a> {
     pub header: &'a mut Header,
     pub links: &'a mut [Link],
     pub flows: &'a mut [Flow],
-    /// Slots of flows by the time of their next event.
+    pub classes: &'a mut [Class],
+    /// Slots of flows, and classes behind these, by the time of their next event.
     pub heap: &'a mut [u32],
-    /// Flows that a change may concern.
+    /// Flows that end at one time; then classes that a change may concern.
     pub concerned: &'a mut [u32],
     /// Links that it may concern, and those that have not been looked at yet.
     pub touched: &'a mut [u32],
@@ -111,7 +153,8 @@ pub struct Parts<'a> {
 /// Bytes for so many links and flows.
 pub fn bytes_for(links: u32, slots: u32) -> usize {
     let (links, slots) = (links as usize, slots as usize);
-    size_of::<Header>() + links * size_of::<Link>() + slots * size_of::<Flow>() + (2 * slots + links) * size_of::<u32>()
+    let each = size_of::<Flow>() + size_of::<Class>() + 2 * size_of::<u32>();
+    size_of::<Header>() + links * (size_of::<Link>() + size_of::<u32>()) + slots * each
 }
 
 /// # Errors
@@ -126,6 +169,7 @@ pub fn parts(memory: &mut [u8], links: u32, slots: u32) -> Result<Parts<'_>, Flo
     let (header, rest) = Header::mut_from_prefix(memory).map_err(|_| FlowsProblem::Damaged)?;
     let (links_part, rest) = rest.split_at_mut(links * size_of::<Link>());
     let (flows_part, rest) = rest.split_at_mut(slots * size_of::<Flow>());
+    let (classes_part, rest) = rest.split_at_mut(slots * size_of::<Class>());
     let (heap_part, rest) = rest.split_at_mut(slots * size_of::<u32>());
     let (concerned_part, rest) = rest.split_at_mut(slots * size_of::<u32>());
     let touched_part = &mut rest[..links * size_of::<u32>()];
@@ -136,6 +180,7 @@ pub fn parts(memory: &mut [u8], links: u32, slots: u32) -> Result<Parts<'_>, Flo
         header,
         links: cast(links_part).map_err(wrong)?,
         flows: cast(flows_part).map_err(wrong)?,
+        classes: cast(classes_part).map_err(wrong)?,
         heap: cast(heap_part).map_err(wrong)?,
         concerned: cast(concerned_part).map_err(wrong)?,
         touched: cast(touched_part).map_err(wrong)?,

@@ -1,11 +1,14 @@
 //! Messages that share links: each flow waits its latency, then drains at its share, which changes when others come and go.
 //!
-//! Reading order: `layout` (the memory) -> this file (flows come and go) -> `heap` (their next events) -> `shares` (who gets how much).
+//! Reading order: `layout` (the memory) -> this file (flows come and go) -> `classes` (those that drain alike) -> `heap` (their next events) -> `shares` (who gets
+//! how much).
 //!
-//! A change concerns only the flows that are joined to it by shared links, and only their shares are worked out anew. Results depend on
-//! keys and times, not on the order of calls: what happens at one time happens together, and sums are taken in the order of keys. The
+//! A change concerns only the classes that are joined to it by shared links, and only their shares are worked out anew. However many flows there are between
+//! two hosts, they are one class. Results depend on keys and times, not on the order of calls: what happens at one time happens together, in the order of keys, and
+//! classes have numbers in the order in which they have come. The
 //! memory may be shared with processes that have scribbled on it: every index is checked, every walk has an end.
 
+mod classes;
 mod heap;
 mod layout;
 mod shares;
@@ -13,8 +16,8 @@ mod shares;
 mod tests;
 
 use crate::image::{Image, MOST_USES, Path, drain_time};
-use crate::units::{PS_PER_S, Ps};
-use layout::{DRAINS, ENDED, FREE, Link, NONE, Parts, Use, WAITS};
+use crate::units::Ps;
+use layout::{DRAINS, ENDED, FREE, Leg, Link, NONE, Parts, WAITS};
 use thiserror::Error;
 use zerocopy::FromZeros;
 
@@ -63,7 +66,7 @@ impl<'a> Flows<'a> {
         parts.header.magic = layout::MAGIC;
         (parts.header.links, parts.header.slots) = (image.link_count(), most_flows);
         (parts.header.ended_first, parts.header.ended_last) = (NONE, NONE);
-        parts.header.free = NONE;
+        (parts.header.free, parts.header.classes_free) = (NONE, NONE);
         for (number, link) in (0..).zip(parts.links.iter_mut()) {
             let capacity = image.link(number).map_or(0.0, |(bandwidth, _)| bandwidth as f64);
             *link = Link { capacity, left: 0.0, weight: 0.0, look: 0, first: NONE, open: 0 };
@@ -124,14 +127,12 @@ impl<'a> Flows<'a> {
             return Err(FlowsProblem::Damaged);
         }
         parts.header.free = flow.chain;
-        flow.key = key;
-        (flow.at, flow.since) = (begins, begins);
-        (flow.left, flow.rate, flow.share) = (transfer.volume, 0.0, -1.0);
+        (flow.key, flow.at, flow.volume) = (key, begins, transfer.volume);
         (flow.bound, flow.penalty) = (transfer.bound, transfer.penalty);
-        (flow.state, flow.look, flow.chain) = (WAITS, 0, NONE);
+        (flow.state, flow.class, flow.chain) = (WAITS, NONE, NONE);
         flow.used = path.uses().len() as u32;
-        for (own, used) in flow.uses.iter_mut().zip(path.uses()) {
-            *own = Use { link: used.link, hundredths: used.hundredths, next: NONE, before: NONE };
+        for (own, used) in flow.legs.iter_mut().zip(path.uses()) {
+            *own = Leg { link: used.link, hundredths: used.hundredths };
         }
         parts.header.in_flight = parts.header.in_flight.saturating_add(1);
         self.add_event(slot)
@@ -140,7 +141,7 @@ impl<'a> Flows<'a> {
     /// When shares change next, or a flow ends, if none is started before.
     pub fn next_event(&self) -> Option<Ps> {
         let first = self.parts.heap.first().filter(|_| self.parts.header.events > 0)?;
-        self.parts.flows.get(*first as usize).map(|flow| flow.at)
+        self.order(*first).ok().map(|(time, _)| time)
     }
 
     /// Messages that have not ended.
@@ -189,99 +190,64 @@ impl<'a> Flows<'a> {
 
     /// All that happens at one time, which is that of the first event.
     fn happen(&mut self, time: Ps) -> Done {
-        let mut changed = 0;
-        // Each flow has one event at a time, and those that begin now have their next one only when shares are known.
+        let (mut changed, mut ended) = (0, 0);
+        // Those that begin now have their next event only when shares are known; of a class all end now that are over.
         while self.next_event() == Some(time) {
-            let slot = self.take_event()?;
-            match at(self.parts.flows, slot)?.state {
-                WAITS => self.begin(slot, time)?,
-                DRAINS => self.end(slot)?,
-                _ => return Err(FlowsProblem::Damaged),
+            let entry = self.take_event()?;
+            let slot = match self.class_at(entry) {
+                None if at(self.parts.flows, entry)?.state == WAITS => {
+                    self.begin(entry, time)?;
+                    changed = self.touch_all(entry, changed)?;
+                    continue;
+                }
+                None => entry,
+                Some(class) => self.first_ends(class, time)?,
+            };
+            if at(self.parts.flows, slot)?.state != DRAINS {
+                return Err(FlowsProblem::Damaged);
             }
             changed = self.touch_all(slot, changed)?;
+            *at_mut(self.parts.concerned, ended)? = slot;
+            ended += 1;
         }
+        self.end(ended, time)?;
         if changed == 0 { Ok(()) } else { self.share(changed, time) }
     }
 
     /// It drains from now on.
     fn begin(&mut self, slot: u32, time: Ps) -> Done {
         let flow = at_mut(self.parts.flows, slot)?;
-        (flow.state, flow.since) = (DRAINS, time);
-        if flow.left <= 0.0 {
+        flow.state = DRAINS;
+        if flow.volume <= 0.0 {
             flow.used = 0;
         }
-        let used = flow.used;
-        if used as usize > MOST_USES {
+        if flow.used as usize > MOST_USES {
             return Err(FlowsProblem::Damaged);
         }
-        if used == 0 {
-            flow.rate = flow.bound;
-            flow.at = time.saturating_add(drain_time(flow.left, flow.rate));
+        if flow.used == 0 {
+            flow.at = time.saturating_add(drain_time(flow.volume, flow.bound));
             return self.add_event(slot);
         }
-        (0..used).try_for_each(|number| self.join(slot, number))
+        self.join(slot, time)
     }
 
-    /// It is over, and its links are free of it.
-    fn end(&mut self, slot: u32) -> Done {
-        let flow = at_mut(self.parts.flows, slot)?;
-        (flow.state, flow.chain, flow.left) = (ENDED, NONE, 0.0);
-        let used = flow.used.min(MOST_USES as u32);
-        (0..used).try_for_each(|number| self.leave(slot, number))?;
-        let header = &mut *self.parts.header;
-        header.in_flight = header.in_flight.saturating_sub(1);
-        match header.ended_last {
-            NONE => header.ended_first = slot,
-            last => at_mut(self.parts.flows, last)?.chain = slot,
-        }
-        header.ended_last = slot;
-        Ok(())
-    }
-
-    fn used(&mut self, entry: u32) -> Done<&mut Use> {
-        let (slot, number) = (entry / MOST_USES as u32, entry as usize % MOST_USES);
-        Ok(&mut at_mut(self.parts.flows, slot)?.uses[number])
-    }
-
-    /// Into its link's list.
-    fn join(&mut self, slot: u32, number: u32) -> Done {
-        let entry = slot * MOST_USES as u32 + number;
-        let link = self.used(entry)?.link;
-        let first = std::mem::replace(&mut at_mut(self.parts.links, link)?.first, entry);
-        let own = self.used(entry)?;
-        (own.next, own.before) = (first, NONE);
-        if first != NONE {
-            self.used(first)?.before = entry;
+    /// So many of `concerned` are over.
+    fn end(&mut self, ended: u32, time: Ps) -> Done {
+        let all = &*self.parts.flows;
+        let concerned = self.parts.concerned.get_mut(..ended as usize).ok_or(FlowsProblem::Damaged)?;
+        concerned.sort_unstable_by_key(|slot| all.get(*slot as usize).map_or(0, |flow| flow.key));
+        for index in 0..ended {
+            let slot = *at(self.parts.concerned, index)?;
+            let flow = at_mut(self.parts.flows, slot)?;
+            (flow.state, flow.chain, flow.at) = (ENDED, NONE, time);
+            let header = &mut *self.parts.header;
+            header.in_flight = header.in_flight.saturating_sub(1);
+            match header.ended_last {
+                NONE => header.ended_first = slot,
+                last => at_mut(self.parts.flows, last)?.chain = slot,
+            }
+            self.parts.header.ended_last = slot;
         }
         Ok(())
-    }
-
-    /// Out of its link's list.
-    fn leave(&mut self, slot: u32, number: u32) -> Done {
-        let entry = slot * MOST_USES as u32 + number;
-        let Use { link, next, before, .. } = *self.used(entry)?;
-        match before {
-            NONE => at_mut(self.parts.links, link)?.first = next,
-            before => self.used(before)?.next = next,
-        }
-        if next != NONE {
-            self.used(next)?.before = before;
-        }
-        Ok(())
-    }
-
-    /// A new share from `time` on.
-    fn set_rate(&mut self, slot: u32, time: Ps) -> Done {
-        let flow = at_mut(self.parts.flows, slot)?;
-        // One that has just begun has no event yet.
-        let is_new = flow.place == NONE;
-        if !is_new && flow.rate.to_bits() == flow.share.to_bits() {
-            return Ok(());
-        }
-        let drained = flow.rate * (time.saturating_sub(flow.since) as f64 / PS_PER_S as f64);
-        flow.left = (flow.left - drained).max(0.0);
-        (flow.since, flow.rate) = (time, flow.share);
-        flow.at = time.saturating_add(drain_time(flow.left, flow.rate));
-        if is_new { self.add_event(slot) } else { self.move_event(slot) }
     }
 }

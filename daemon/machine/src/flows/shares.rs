@@ -1,9 +1,9 @@
 //! Who gets how much: weighted max-min fairness by progressive filling.
 //!
-//! All flows that have no share yet rise together, each at level / penalty, until a link is full or a flow comes to its bound. Those get
+//! All flows that have no share yet rise together, each at level / penalty, until a link is full or a flow comes to its bound. Those of a class rise as one. Those get
 //! what they have then, and the others go on.
 
-use super::layout::{DRAINS, Link, NONE, Parts, Use};
+use super::layout::{Link, NONE, Parts, Use};
 use super::{Done, Flows, FlowsProblem, at, at_mut};
 use crate::image::{MOST_USES, coefficient};
 use crate::units::Ps;
@@ -16,18 +16,18 @@ impl Flows<'_> {
     pub(super) fn touch_all(&mut self, slot: u32, touched: u32) -> Done<u32> {
         let parts = &mut self.parts;
         let flow = at(parts.flows, slot)?;
-        let uses = flow.uses.get(..flow.used as usize).ok_or(FlowsProblem::Damaged)?;
+        let legs = flow.legs.get(..flow.used as usize).ok_or(FlowsProblem::Damaged)?;
         let look = parts.header.look.wrapping_add(1);
-        uses.iter().try_fold(touched, |touched, used| touch(parts.links, parts.touched, look, used.link, touched))
+        legs.iter().try_fold(touched, |touched, leg| touch(parts.links, parts.touched, look, leg.link, touched))
     }
 
-    /// New shares for all flows that are joined to the `touched` links, directly or by other flows.
+    /// New shares for all classes that are joined to the `touched` links, directly or by other classes.
     pub(super) fn share(&mut self, touched: u32, time: Ps) -> Done {
-        let (flows, links) = gather(&mut self.parts, touched)?;
+        let (classes, links) = gather(&mut self.parts, touched)?;
         self.parts.header.look = self.parts.header.look.wrapping_add(1);
-        weigh(&mut self.parts, flows)?;
-        fill(&mut self.parts, flows, links)?;
-        (0..flows).try_for_each(|index| self.set_rate(*at(self.parts.concerned, index)?, time))
+        weigh(&mut self.parts, classes)?;
+        fill(&mut self.parts, classes, links)?;
+        (0..classes).try_for_each(|index| self.set_rate(*at(self.parts.concerned, index)?, time))
     }
 }
 
@@ -42,62 +42,59 @@ fn touch(links: &mut [Link], touched: &mut [u32], look: u64, number: u32, count:
     Ok(count + 1)
 }
 
-/// All flows and links that are joined, the flows by key.
+/// All classes and links that are joined, the classes by number.
 fn gather(parts: &mut Parts<'_>, mut touched: u32) -> Done<(u32, u32)> {
     let look = parts.header.look.wrapping_add(1);
-    let (mut flows, mut seen) = (0, 0);
+    let (mut classes, mut seen) = (0, 0);
     while seen < touched {
         let link = *at(parts.touched, seen)?;
         let mut entry = at(parts.links, link)?.first;
         seen += 1;
-        // A list has at most one entry per flow.
+        // A list has at most one entry per use of a class.
         let mut steps = 0;
         while entry != NONE {
-            let slot = entry / MOST_USES as u32;
-            let flow = at_mut(parts.flows, slot)?;
-            entry = flow.uses[entry as usize % MOST_USES].next;
+            let number = entry / MOST_USES as u32;
+            let class = at_mut(parts.classes, number)?;
+            entry = class.uses[entry as usize % MOST_USES].next;
             steps += 1;
-            if steps > parts.header.slots || flow.state != DRAINS {
+            if steps > u64::from(parts.header.slots) * MOST_USES as u64 || class.count == 0 {
                 return Err(FlowsProblem::Damaged);
             }
-            if flow.look == look {
+            if class.look == look {
                 continue;
             }
-            (flow.look, flow.share) = (look, -1.0);
-            *at_mut(parts.concerned, flows)? = slot;
-            flows += 1;
-            let uses = flow.uses.get(..flow.used as usize).ok_or(FlowsProblem::Damaged)?;
+            (class.look, class.share) = (look, -1.0);
+            *at_mut(parts.concerned, classes)? = number;
+            classes += 1;
+            let uses = class.uses.get(..class.used as usize).ok_or(FlowsProblem::Damaged)?;
             for used in uses {
-                touched = touch(parts.links, parts.touched, look, used.link, touched)?;
+                touched = touch(parts.links, parts.touched, look, used.leg.link, touched)?;
             }
         }
     }
-    let all = &*parts.flows;
-    let concerned = parts.concerned.get_mut(..flows as usize).ok_or(FlowsProblem::Damaged)?;
-    // Slots that are not there were refused above.
-    concerned.sort_unstable_by_key(|slot| all.get(*slot as usize).map_or(0, |flow| flow.key));
-    Ok((flows, touched))
+    parts.concerned.get_mut(..classes as usize).ok_or(FlowsProblem::Damaged)?.sort_unstable();
+    Ok((classes, touched))
 }
 
-/// What the flows use of each link per unit of level.
-fn weigh(parts: &mut Parts<'_>, flows: u32) -> Done {
-    for index in 0..flows {
-        let flow = at(parts.flows, *at(parts.concerned, index)?)?;
-        for used in flow.uses() {
-            let link = at_mut(parts.links, used.link)?;
-            link.weight += coefficient(used.hundredths) / flow.penalty;
+/// What the classes use of each link per unit of level.
+fn weigh(parts: &mut Parts<'_>, classes: u32) -> Done {
+    for index in 0..classes {
+        let class = at(parts.classes, *at(parts.concerned, index)?)?;
+        for used in class.uses() {
+            let link = at_mut(parts.links, used.leg.link)?;
+            link.weight += f64::from(class.count) * coefficient(used.leg.hundredths) / class.penalty;
             link.open += 1;
         }
     }
     Ok(())
 }
 
-/// `flows` and `links`: how many of those that are concerned.
-fn fill(parts: &mut Parts<'_>, flows: u32, mut links: u32) -> Done {
-    let mut open = flows;
+/// `classes` and `links`: how many of those that are concerned.
+fn fill(parts: &mut Parts<'_>, classes: u32, mut links: u32) -> Done {
+    let mut open = classes;
     let mut level = 0.0_f64;
     while open > 0 {
-        // The level at which something is full next; links whose flows all have a share are let go.
+        // The level at which something is full next; links whose classes all have a share are let go.
         let mut next = f64::INFINITY;
         let mut index = 0;
         while index < links {
@@ -111,8 +108,8 @@ fn fill(parts: &mut Parts<'_>, flows: u32, mut links: u32) -> Done {
             index += 1;
         }
         for index in 0..open {
-            let flow = at(parts.flows, *at(parts.concerned, index)?)?;
-            next = next.min(flow.bound * flow.penalty);
+            let class = at(parts.classes, *at(parts.concerned, index)?)?;
+            next = next.min(class.bound * class.penalty);
         }
         // What rounding took from a link does not let the level fall.
         level = next.max(level);
@@ -132,27 +129,27 @@ fn fill(parts: &mut Parts<'_>, flows: u32, mut links: u32) -> Done {
     Ok(())
 }
 
-/// Of the first `open` flows, those at their bound or on a full link get what they have at this level, and go behind the others; returns how many.
+/// Of the first `open` classes, those at their bound or on a full link get what they have at this level, and go behind the others; returns how many.
 fn settle(parts: &mut Parts<'_>, open: u32, level: f64) -> Done<u32> {
     let mut kept = 0;
     for index in 0..open {
-        let slot = *at(parts.concerned, index)?;
-        let flow = at_mut(parts.flows, slot)?;
-        let is_bounded = flow.bound * flow.penalty <= level * SAME;
+        let number = *at(parts.concerned, index)?;
+        let class = at_mut(parts.classes, number)?;
+        let is_bounded = class.bound * class.penalty <= level * SAME;
         let is_full =
-            |used: &Use| parts.links.get(used.link as usize).is_none_or(|link| link.left == f64::NEG_INFINITY);
-        if !is_bounded && !flow.uses().iter().any(is_full) {
-            // Both parts stay in the order of keys or are asked no more.
+            |used: &Use| parts.links.get(used.leg.link as usize).is_none_or(|link| link.left == f64::NEG_INFINITY);
+        if !is_bounded && !class.uses().iter().any(is_full) {
+            // Both parts stay in order or are asked no more.
             parts.concerned.swap(kept as usize, index as usize);
             kept += 1;
             continue;
         }
-        flow.share = if is_bounded { flow.bound } else { level / flow.penalty };
-        for used in flow.uses() {
-            let link = at_mut(parts.links, used.link)?;
-            let coefficient = coefficient(used.hundredths);
-            link.left -= coefficient * flow.share;
-            link.weight -= coefficient / flow.penalty;
+        class.share = if is_bounded { class.bound } else { level / class.penalty };
+        for used in class.uses() {
+            let link = at_mut(parts.links, used.leg.link)?;
+            let coefficient = f64::from(class.count) * coefficient(used.leg.hundredths);
+            link.left -= coefficient * class.share;
+            link.weight -= coefficient / class.penalty;
             link.open = link.open.saturating_sub(1);
         }
     }

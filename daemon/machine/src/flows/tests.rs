@@ -146,10 +146,35 @@ fn a_long_way_gets_less() {
         flows.start(0, key, &image, &image.path(0, to), 1 << 30).unwrap();
     }
     flows.advance(100_000_000_000).unwrap();
-    let rate = |key: u64| flows.parts.flows.iter().find(|flow| flow.key == key).unwrap().rate;
+    let rate = |key: u64| rate(&flows, flows.parts.flows.iter().find(|flow| flow.key == key).unwrap());
     let ratio = (1010e-6 + 2.0 * 8775e-9) / (20e-6 + 8775e-9);
     assert!((rate(1) / rate(2) / ratio - 1.0).abs() < 1e-9, "{} {}", rate(1), rate(2));
     assert!((rate(1) + rate(2) - 1e9).abs() < 1.0);
+}
+
+/// Messages between two hosts share alike, so that one that comes or goes concerns one class, however many there are.
+#[test]
+fn messages_between_two_hosts_are_one_class() {
+    const MESSAGES: u32 = 4096;
+    let machine = Machine::load("fat-tree").unwrap();
+    let mut world = World::new(&machine, MESSAGES);
+    let (image, mut flows) = world.parts();
+    for key in 0..MESSAGES {
+        // Of 64 ranks of one host to 64 of another; each begins at another time, and has another size.
+        let (from, to) = (key / 64, 64 + key % 64);
+        flows.start(u64::from(key), key.into(), &image, &image.path(from, to), 20_000 + u64::from(key)).unwrap();
+    }
+    let (mut ended, mut events) = (0, 0);
+    while let Some(time) = flows.next_event() {
+        flows.advance(time).unwrap();
+        events += 1;
+        assert!(flows.parts.header.classes_begun <= 1);
+        while flows.completed().unwrap().is_some() {
+            ended += 1;
+        }
+    }
+    assert_eq!(ended, MESSAGES);
+    assert!(events > MESSAGES, "they come and go one by one: {events} events");
 }
 
 #[test]
@@ -193,32 +218,37 @@ fn ends(machine: &Machine, messages: &[(Ps, u32, u32, u64)], order: &[usize]) ->
     ended
 }
 
+fn rate(flows: &Flows<'_>, flow: &layout::Flow) -> f64 {
+    flows.parts.classes[flow.class as usize].rate
+}
+
 /// No link carries more than it can; and each flow is at its bound, or on a full link where none has a higher level.
 fn check_shares(flows: &Flows<'_>) {
     let draining: Vec<_> = flows.parts.flows.iter().filter(|flow| flow.state == DRAINS && flow.used > 0).collect();
     let load = |link: u32| -> f64 {
         let of = |flow: &&layout::Flow| -> f64 {
-            flow.uses()
+            flow.legs()
                 .iter()
-                .filter(|used| used.link == link)
-                .map(|used| f64::from(used.hundredths) / 100.0 * flow.rate)
+                .filter(|leg| leg.link == link)
+                .map(|leg| f64::from(leg.hundredths) / 100.0 * rate(flows, flow))
                 .sum()
         };
         draining.iter().map(of).sum()
     };
-    let level = |flow: &layout::Flow| flow.rate * flow.penalty;
+    let level = |flow: &layout::Flow| rate(flows, flow) * flow.penalty;
     for flow in &draining {
-        assert!(flow.rate > 0.0 && flow.rate <= flow.bound * (1.0 + 1e-9));
-        let is_fair = |used: &Use| {
+        let own = rate(flows, flow);
+        assert!(own > 0.0 && own <= flow.bound * (1.0 + 1e-9));
+        let is_fair = |used: &Leg| {
             let full = load(used.link) >= flows.parts.links[used.link as usize].capacity * (1.0 - 1e-9);
             let highest = draining
                 .iter()
-                .filter(|other| other.uses().iter().any(|one| one.link == used.link))
+                .filter(|other| other.legs().iter().any(|one| one.link == used.link))
                 .map(|other| level(other))
                 .fold(0.0, f64::max);
             full && level(flow) >= highest * (1.0 - 1e-9)
         };
-        assert!(flow.rate >= flow.bound * (1.0 - 1e-9) || flow.uses().iter().any(is_fair), "{flow:?}");
+        assert!(own >= flow.bound * (1.0 - 1e-9) || flow.legs().iter().any(is_fair), "{flow:?}");
     }
     for (number, link) in (0..).zip(flows.parts.links.iter()) {
         assert!(load(number) <= link.capacity * (1.0 + 1e-9), "link {number}: {} of {}", load(number), link.capacity);

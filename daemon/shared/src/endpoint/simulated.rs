@@ -7,6 +7,7 @@
 use super::Endpoint;
 use super::transfer::RankMover;
 use crate::matching::envelope::{Envelope, kind};
+use crate::matching::queues::Claims;
 use crate::mem::slab::Slab;
 use crate::node::NodeSegment;
 use crate::sched::{self, Wait};
@@ -45,6 +46,20 @@ impl Endpoint {
         self.simulated.as_ref().and_then(|simulated| simulated.fault)
     }
 
+    /// A message that it has received keeps this rank busy for so long: it owes that.
+    pub fn owe_in_virtual_time(&mut self, busy: u64) {
+        if let Some(simulated) = &mut self.simulated {
+            simulated.owe(busy);
+        }
+    }
+
+    /// Its clock gets what it owes.
+    pub fn pay_in_virtual_time(&mut self) {
+        if let Some(simulated) = &mut self.simulated {
+            simulated.pay();
+        }
+    }
+
     #[cold]
     pub(super) fn send_in_virtual_time(&mut self, to: u32, envelope: &Envelope) {
         let (node, me) = (&self.node, self.me);
@@ -73,6 +88,7 @@ impl Endpoint {
     pub fn look_in_virtual_time(&mut self) -> bool {
         let me = self.me;
         let Some(simulated) = &mut self.simulated else { return false };
+        simulated.pay();
         let (segment, number, now) = (simulated.segment, simulated.numbers(1), simulated.clock());
         simulated.looks();
         let (mut any, mut asked) = (false, false);
@@ -110,16 +126,31 @@ impl Endpoint {
     }
 
     /// Wait for at least one arrival; `need`: so many must come before what this rank waits for can be over. `what`: for `vmpictl`, as in `suspend`.
+    /// `all`: all that is awaited is waited for. Then what is known to come is taken, whoever else may still send something.
     #[cold]
-    pub fn wait_in_virtual_time(&mut self, need: u32, what: (u32, i32, i32)) {
+    pub fn wait_in_virtual_time(&mut self, need: u32, all: bool, what: (u32, i32, i32)) {
         let me = self.me;
         super::tell(&self.node, me, what);
         let Some(simulated) = &mut self.simulated else { return };
         let (segment, now) = (simulated.segment, simulated.clock());
-        simulated.looks();
+        // SAFETY: as in `queues`.
+        let mut queues = unsafe { self.own.queues() };
+        let hope = if all { queues.hope(need.max(1)) } else { None };
+        if hope.is_none() {
+            // All others come up to what it waits for.
+            simulated.looks();
+        }
+        let mut claims = Claims::default();
         let taken = segment.locked(me, |engine| {
+            if hope.is_some() {
+                let until = engine.take_known(me, |envelope| queues.claim(&mut claims, envelope), &mut simulated.taken);
+                if !simulated.taken.is_empty() {
+                    return Ok(Some(until));
+                }
+            }
             let until = engine.wait_for(me, need.max(1), &mut simulated.taken);
             if until.is_none() {
+                engine.hope(me, hope.unwrap_or_default());
                 return engine.settle(&*simulated.network, &mut simulated.woken).map(|()| None);
             }
             Ok(until)
@@ -131,8 +162,18 @@ impl Endpoint {
         let until = taken.unwrap_or_else(|| {
             self.await_turn();
             let Some(simulated) = &mut self.simulated else { return now };
-            segment.locked(me, |engine| engine.take_woken(me, &mut simulated.taken))
+            // SAFETY: as in `queues`.
+            let mut queues = unsafe { self.own.queues() };
+            segment.locked(me, |engine| {
+                let until = engine.take_woken(me, &mut simulated.taken);
+                if hope.is_none() || !simulated.taken.is_empty() {
+                    return until;
+                }
+                engine.take_known(me, |envelope| queues.claim(&mut claims, envelope), &mut simulated.taken)
+            })
         });
+        // SAFETY: as in `queues`.
+        unsafe { self.own.queues() }.let_claims_go(&claims);
         if let Some(simulated) = &self.simulated {
             simulated.wait_to(until);
         }
@@ -165,6 +206,7 @@ impl Endpoint {
         let me = self.me;
         super::tell(&self.node, me, what);
         let Some(simulated) = &mut self.simulated else { return };
+        simulated.pay();
         let (segment, number, now) = (simulated.segment, simulated.numbers(steps.len() as u64), simulated.clock());
         // Whether it waits follows from its steps, not from who has come already.
         let only_sends = steps.iter().all(|step| step.from == NOBODY);

@@ -7,6 +7,7 @@
 
 mod answer;
 mod arrival;
+mod claims;
 pub(crate) mod held;
 mod index;
 mod matched;
@@ -17,6 +18,7 @@ mod store;
 mod unexpected;
 
 pub use answer::{answer, go};
+pub use claims::{Claims, Hope};
 pub use held::HOLDS;
 pub(crate) use index::each_unexpected;
 pub use store::{Reserve, Store};

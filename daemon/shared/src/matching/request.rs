@@ -51,6 +51,9 @@ pub const FLAG_CROWDED: u32 = 256;
 /// A receive whose match must wake its rank, over or not: that is what it waits for.
 pub const FLAG_MATCH: u32 = 512;
 
+/// A posted receive whose message has been chosen, and is about to be matched.
+pub const FLAG_CLAIMED: u32 = 1024;
+
 /// Outcome of the copy, beside truncation (which shows as `len > capacity`).
 pub mod outcome {
     pub const GOOD: u32 = 0;

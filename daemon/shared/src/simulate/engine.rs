@@ -11,6 +11,7 @@
 use super::heap::{self, Entry, Key};
 use super::layout::{Counts, Event, Flowing, Part, SimRank, status, what};
 use super::network::{Cost, Flow, Network};
+use super::rank::DETACHED;
 use crate::matching::envelope::{Envelope, FLAG_SYNC, kind};
 use crate::matching::queues::answer;
 use crate::mem::sync::Ordering;
@@ -38,6 +39,13 @@ pub const NONE: u32 = 0;
 /// Ties: a sender has numbers for a million years, and what has arrived comes before who has got so far.
 const SENDER_SHIFT: u32 = 40;
 const REACHED_TIE: u64 = 1 << 63;
+
+/// Answers are told apart by what they answer, not by a number of who answers: when in real time it comes to that may differ.
+const ANSWERS: u64 = 1 << 62;
+
+fn answer_tie(to: u32, fin: &Envelope) -> u64 {
+    ANSWERS | u64::from(to) << SENDER_SHIFT | u64::from(fin.request) << 1
+}
 
 /// A message that is to leave.
 pub struct Departure<'a> {
@@ -69,8 +77,13 @@ pub struct Engine<'a> {
 }
 
 /// Does the receiver have to answer, at a time that follows from that of the arrival?
-fn asks(envelope: &Envelope) -> bool {
+pub(super) fn asks(envelope: &Envelope) -> bool {
     envelope.kind == kind::RTS || (envelope.is_message() && envelope.flags & FLAG_SYNC != 0)
+}
+
+/// The answer to a message that had left its sender's buffer ends no request.
+pub(super) fn ends_nothing(envelope: &Envelope) -> bool {
+    envelope.kind == kind::FIN && envelope.request & DETACHED != 0
 }
 
 impl Engine<'_> {
@@ -126,9 +139,13 @@ impl Engine<'_> {
     }
 
     /// As many entries as there are events: there is always room.
-    fn schedule(&mut self, index: u32, time: u64) {
+    fn schedule(&mut self, index: u32, time: u64, woken: &mut Vec<u32>) {
         let event = &mut self.events[index as usize];
         event.time = time;
+        if event.what == what::ARRIVES && event.played == 0 {
+            self.becomes_known(index, woken);
+        }
+        let event = &self.events[index as usize];
         let tie = if event.what == what::REACHED { event.tie | REACHED_TIE } else { event.tie };
         let entry = Entry { key: Key { time, tie }, event: index, reserved: 0 };
         let pushed = match event.what {
@@ -154,13 +171,18 @@ impl Engine<'_> {
     }
 
     /// A message is sent. Returns its event and tie, by which the next one of the same pair knows it.
-    pub fn send(&mut self, departure: &Departure<'_>, network: &dyn Network) -> Result<(u32, u64), Exhausted> {
+    pub fn send(
+        &mut self,
+        departure: &Departure<'_>,
+        network: &dyn Network,
+        woken: &mut Vec<u32>,
+    ) -> Result<(u32, u64), Exhausted> {
         let Departure { at, number, from, to, before, envelope } = *departure;
         let index = self.make(what::LEAVES, (from, number), to, envelope)?;
         let event = &mut self.events[index as usize];
         (event.before, event.before_tie) = before;
         let tie = event.tie;
-        self.depart(index, at, network)?;
+        self.depart(index, at, network, woken)?;
         if envelope.kind == kind::RTS {
             // Until its data leave: they ask for the interface between what is sent later.
             self.ranks[from as usize].to_leave += 1;
@@ -169,7 +191,13 @@ impl Engine<'_> {
     }
 
     /// A message of a rank that is at `at` asks for its interface then. Where nothing of the rank's can come before it there, it has it at once: one event less.
-    pub(super) fn depart(&mut self, index: u32, at: u64, network: &dyn Network) -> Result<(), Exhausted> {
+    pub(super) fn depart(
+        &mut self,
+        index: u32,
+        at: u64,
+        network: &dyn Network,
+        woken: &mut Vec<u32>,
+    ) -> Result<(), Exhausted> {
         let Event { from, to, .. } = self.events[index as usize];
         let envelope = &self.events[index as usize].envelope;
         self.counts.messages += 1;
@@ -177,33 +205,28 @@ impl Engine<'_> {
         let flows = envelope.kind != kind::RTS && network.shares(from, to, envelope.len);
         let sender = &mut self.ranks[from as usize];
         if sender.to_leave == 0 && !flows {
-            return self.leave(index, at, network);
+            return self.leave(index, at, network, woken);
         }
         sender.to_leave += 1;
-        self.schedule(index, at);
+        self.schedule(index, at, woken);
         Ok(())
     }
 
-    /// Receive `request` of `me` has taken an announced message of `to`, whose data leave at `at`; `fin`: what ends the send, with the message's bytes. It takes
-    /// two numbers.
-    pub fn send_data(
-        &mut self,
-        at: u64,
-        (me, number): (u32, u64),
-        to: u32,
-        request: u32,
-        fin: &Envelope,
-    ) -> Result<(), Exhausted> {
-        let index = self.make(what::DATA_LEAVES, (me, number), to, fin)?;
-        self.events[index as usize].request = request;
-        self.schedule(index, at);
+    /// Receive `request` of `me` has taken an announced message of `to`, whose data leave at `at`; `fin`: what ends the send, with the message's bytes.
+    pub fn send_data(&mut self, at: u64, me: u32, to: u32, request: u32, fin: &Envelope) -> Result<(), Exhausted> {
+        let index = self.make(what::DATA_LEAVES, (me, 0), to, fin)?;
+        let event = &mut self.events[index as usize];
+        (event.request, event.tie) = (request, answer_tie(to, fin));
+        // It leaves, so that nobody hears of it yet.
+        self.schedule(index, at, &mut Vec::new());
         Ok(())
     }
 
-    /// `envelope` arrives at `to` then.
-    pub fn arrive(&mut self, at: u64, sender: (u32, u64), to: u32, envelope: &Envelope) -> Result<(), Exhausted> {
-        let index = self.make(what::ARRIVES, sender, to, envelope)?;
-        self.schedule(index, at);
+    /// The answer of `me` to a message of `to` that waited for one arrives then.
+    pub fn arrive(&mut self, at: u64, me: u32, to: u32, fin: &Envelope, woken: &mut Vec<u32>) -> Result<(), Exhausted> {
+        let index = self.make(what::ARRIVES, (me, 0), to, fin)?;
+        self.events[index as usize].tie = answer_tie(to, fin);
+        self.schedule(index, at, woken);
         Ok(())
     }
 
@@ -218,7 +241,7 @@ impl Engine<'_> {
     pub fn wait(&mut self, rank: u32, need: u32) {
         heap::remove(self.running, &mut self.counts.running, &mut &mut *self.ranks, rank);
         let descriptor = &mut self.ranks[rank as usize];
-        descriptor.need = need;
+        (descriptor.need, descriptor.hopes, descriptor.hoped, descriptor.bound) = (need, 0, 0, u64::MAX);
         descriptor.status.store(status::WAITS, Ordering::SeqCst);
     }
 
@@ -256,7 +279,7 @@ impl Engine<'_> {
             return Ok(Look::Reached);
         }
         self.ranks[rank as usize].reached = 0;
-        self.schedule(index, clock);
+        self.schedule(index, clock, &mut Vec::new());
         Ok(Look::Waits)
     }
 
@@ -298,7 +321,7 @@ impl Engine<'_> {
                 (Some(l), _, _) if l.key.time < self.horizon() && l.key.time < first => l,
                 // What ends then arrives then.
                 (_, _, Some(at)) if at == first && at < self.arrivals_horizon() => {
-                    self.flow_on(at, network)?;
+                    self.flow_on(at, network, woken)?;
                     continue;
                 }
                 (_, Some(a), _) if a.key.time == first && first < self.arrivals_horizon() => a,
@@ -306,15 +329,19 @@ impl Engine<'_> {
             };
             self.counts.events += 1;
             match self.events[next.event as usize].what {
+                what::TAKEN => {
+                    heap::pop(self.arriving, &mut self.counts.arriving);
+                    self.free_event(next.event);
+                }
                 what::LEAVES => {
                     heap::pop(self.leaving, &mut self.counts.leaving);
                     self.has_left(self.events[next.event as usize].from);
-                    self.leave(next.event, next.key.time, network)?;
+                    self.leave(next.event, next.key.time, network, woken)?;
                 }
                 what::DATA_LEAVES => {
                     heap::pop(self.leaving, &mut self.counts.leaving);
                     self.has_left(self.events[next.event as usize].to);
-                    self.data_leave(next.event, next.key.time, network)?;
+                    self.data_leave(next.event, next.key.time, network, woken)?;
                 }
                 _ => {
                     heap::pop(self.arriving, &mut self.counts.arriving);
@@ -345,7 +372,7 @@ impl Engine<'_> {
         (departs, arrival)
     }
 
-    fn leave(&mut self, index: u32, at: u64, network: &dyn Network) -> Result<(), Exhausted> {
+    fn leave(&mut self, index: u32, at: u64, network: &dyn Network, woken: &mut Vec<u32>) -> Result<(), Exhausted> {
         let Event { from, to, .. } = self.events[index as usize];
         let envelope = &self.events[index as usize].envelope;
         let (is_word, bytes) = (envelope.kind == kind::RTS, envelope.len);
@@ -355,12 +382,18 @@ impl Engine<'_> {
         if !is_word && network.shares(from, to, bytes) {
             return self.flow(index, what::FLOWS, Flow { at: departs, key: 0, from, to, bytes }, network);
         }
-        self.there(index, arrival);
+        self.there(index, arrival, woken);
         Ok(())
     }
 
     /// The data of an announced message: the receive and the send end when they are there.
-    fn data_leave(&mut self, index: u32, at: u64, network: &dyn Network) -> Result<(), Exhausted> {
+    fn data_leave(
+        &mut self,
+        index: u32,
+        at: u64,
+        network: &dyn Network,
+        woken: &mut Vec<u32>,
+    ) -> Result<(), Exhausted> {
         let Event { from: receiver, to: sender, .. } = self.events[index as usize];
         let bytes = self.events[index as usize].envelope.len;
         let (departs, arrival) = self.way(at, sender, &network.cost(sender, receiver, bytes));
@@ -368,7 +401,7 @@ impl Engine<'_> {
             let flow = Flow { at: departs, key: 0, from: sender, to: receiver, bytes };
             return self.flow(index, what::DATA_FLOWS, flow, network);
         }
-        self.data_there(index, arrival)
+        self.data_there(index, arrival, woken)
     }
 
     /// From now on event `index` is a flow.
@@ -388,7 +421,7 @@ impl Engine<'_> {
     }
 
     /// Flows go on to `at`.
-    fn flow_on(&mut self, at: u64, network: &dyn Network) -> Result<(), Exhausted> {
+    fn flow_on(&mut self, at: u64, network: &dyn Network, woken: &mut Vec<u32>) -> Result<(), Exhausted> {
         self.counts.events += 1;
         let mut ended = Vec::new();
         if !network.advance(self.flows, at, &mut ended) {
@@ -402,15 +435,15 @@ impl Engine<'_> {
             self.flowing.copy_within(place + 1..count, place);
             self.counts.flowing -= 1;
             match self.events[index as usize].what {
-                what::DATA_FLOWS => self.data_there(index, at)?,
-                _ => self.there(index, at),
+                what::DATA_FLOWS => self.data_there(index, at, woken)?,
+                _ => self.there(index, at, woken),
             }
         }
         Ok(())
     }
 
     /// The last byte of a message is there at `arrival`. MPI keeps the order of a pair's messages, whatever the network does.
-    fn there(&mut self, index: u32, mut arrival: u64) {
+    fn there(&mut self, index: u32, mut arrival: u64, woken: &mut Vec<u32>) {
         let Event { before, before_tie, .. } = self.events[index as usize];
         if let Some(before) = before.checked_sub(1).and_then(|index| self.events.get_mut(index as usize))
             && before.tie == before_tie
@@ -428,25 +461,25 @@ impl Engine<'_> {
             let event = &mut self.events[next as usize];
             (event.what, event.arrival) = (what::ARRIVES, arrival);
             let behind = event.behind;
-            self.schedule(next, arrival);
+            self.schedule(next, arrival, woken);
             let Some(held) = behind.checked_sub(1) else { return };
             next = held;
             arrival = arrival.max(self.events[next as usize].arrival);
         }
     }
 
-    fn data_there(&mut self, index: u32, arrival: u64) -> Result<(), Exhausted> {
+    fn data_there(&mut self, index: u32, arrival: u64, woken: &mut Vec<u32>) -> Result<(), Exhausted> {
         let Event { from: receiver, tie, request, .. } = self.events[index as usize];
         let mut placed = answer(kind::PLACED, request);
         placed.set_peer_request(self.events[index as usize].envelope.peer_request());
         self.events[index as usize].what = what::ARRIVES;
-        self.schedule(index, arrival);
+        self.schedule(index, arrival, woken);
         let other = self.take_event()?;
         let event = &mut self.events[other as usize];
-        // The number after the other's is its own (`send_data`).
+        // The one after the other's is its own (`answer_tie`).
         (event.what, event.from, event.to, event.tie) = (what::ARRIVES, receiver, receiver, tie + 1);
         placed.copy_to(&mut event.envelope);
-        self.schedule(other, arrival);
+        self.schedule(other, arrival, woken);
         Ok(())
     }
 
@@ -455,6 +488,10 @@ impl Engine<'_> {
         let event = &self.events[index as usize];
         let (rank, reached) = (event.to, event.what == what::REACHED);
         let asks = !reached && asks(&event.envelope);
+        let ends_nothing = !reached && ends_nothing(&event.envelope);
+        if !reached {
+            self.forget(index);
+        }
         let descriptor = &mut self.ranks[rank as usize];
         let now = descriptor.status.load(RELAXED);
         if reached {
@@ -470,6 +507,7 @@ impl Engine<'_> {
             self.free_event(index);
             return;
         }
+        self.events[index as usize].next = 0;
         match descriptor.last {
             0 => descriptor.first = index + 1,
             last => self.events[last as usize - 1].next = index + 1,
@@ -486,7 +524,7 @@ impl Engine<'_> {
         if asks {
             return self.wake(rank, at, (index + 1, at), woken);
         }
-        if descriptor.need != NONE {
+        if descriptor.need != NONE && !ends_nothing {
             descriptor.need -= 1;
             if descriptor.need == 0 {
                 let clock = descriptor.clock.load(RELAXED);
@@ -544,7 +582,7 @@ impl Engine<'_> {
         let mut left = need;
         let mut at = self.ranks[rank as usize].first;
         while let Some(event) = at.checked_sub(1).map(|index| &self.events[index as usize]) {
-            left -= 1;
+            left -= u32::from(!ends_nothing(&event.envelope));
             if left == 0 || asks(&event.envelope) {
                 let until = event.time;
                 self.take_through(rank, until, at, taken);
@@ -553,18 +591,6 @@ impl Engine<'_> {
             at = event.next;
         }
         self.wait(rank, left);
-        None
-    }
-
-    /// The first of what has arrived at `rank` that it has to answer (index + 1), and when that came.
-    pub(super) fn first_asking(&self, rank: u32) -> Option<(u32, u64)> {
-        let mut at = self.ranks[rank as usize].first;
-        while let Some(event) = at.checked_sub(1).map(|index| &self.events[index as usize]) {
-            if asks(&event.envelope) {
-                return Some((at, event.time));
-            }
-            at = event.next;
-        }
         None
     }
 }

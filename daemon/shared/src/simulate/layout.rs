@@ -29,6 +29,8 @@ pub mod what {
     pub const DATA_FLOWS: u32 = 6;
     /// It would be there, but for one before it that is not.
     pub const HELD: u32 = 7;
+    /// Its receiver has taken it already: nothing happens any more.
+    pub const TAKEN: u32 = 8;
 }
 
 /// Steps of a rank's part in a collective that the engine plays.
@@ -105,7 +107,7 @@ pub struct SimRank {
     pub reached: u32,
     /// Its place in the heap of those that run + 1.
     pub place: u32,
-    /// RUNS: the earliest time at which it may do anything.
+    /// RUNS: the earliest time at which it may do anything. WAITS: the earliest arrival that has become known meanwhile.
     pub bound: u64,
     /// When it was made to run, and by which of what has arrived (index + 1): what has come since is later.
     pub woken: u64,
@@ -123,7 +125,16 @@ pub struct SimRank {
     pub woken_by: u32,
     /// Of its messages: those that are to ask its interface, and announced ones whose data have not left. Without any, what it sends leaves at once.
     pub to_leave: u32,
-    pub reserved: [u64; 2],
+    /// What is to arrive at a time that is known, the first and the last; index + 1.
+    pub coming: u32,
+    pub coming_last: u32,
+    /// While it waits: arrivals that must become known before it can go on; 0: it does not ask.
+    pub hopes: u32,
+    /// Those have made it run, and it has not taken them yet.
+    pub hoped: u32,
+    /// And whose messages those may be: a bit for each rank, by its number modulo 64.
+    pub hopes_from: u64,
+    pub unused: [u64; 7],
 }
 
 /// Add to a rank's account, which only one process writes at a time: its own, or, while the rank is in a collective that is played, who has the lock.
@@ -191,7 +202,7 @@ pub struct Event {
     /// DATA_LEAVES: the receiver's request.
     pub request: u32,
     pub before_tie: u64,
-    /// HELD behind this one; index + 1.
+    /// HELD behind this one; of what is to arrive: the one before it in its receiver's list; index + 1.
     pub behind: u32,
     /// Of a collective that the engine plays: its context + 1.
     pub played: u32,
@@ -203,7 +214,7 @@ pub struct Event {
 #[cfg(not(feature = "model"))]
 const _: () = {
     assert!(size_of::<Header>() == 128);
-    assert!(size_of::<SimRank>() == 128);
+    assert!(size_of::<SimRank>() == 192);
     assert!(size_of::<Event>() == 224);
     assert!(size_of::<Part>() == 960);
     assert!(size_of::<super::heap::Entry>() == 24);

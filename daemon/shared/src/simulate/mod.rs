@@ -1,6 +1,6 @@
 //! Virtual time: a job that is executed for real, and whose times are those of another machine.
 //!
-//! Reading order: `network` (what a message costs), `layout` (what lies in the segment), `heap`, `engine` (what happens next, and who may run), `play` (collectives without their ranks),
+//! Reading order: `network` (what a message costs), `layout` (what lies in the segment), `heap`, `engine` (what happens next, and who may run), `known` (what arrives later, taken now), `play` (collectives without their ranks),
 //! `segment` (the engine in shared memory, and its lock), `rank` (what a rank sends). A rank's end of it is `endpoint::simulated`. `recording` has what
 //! ranks have computed, in a file.
 //!
@@ -8,6 +8,7 @@
 
 pub mod engine;
 mod heap;
+pub mod known;
 pub mod layout;
 pub mod network;
 pub mod play;

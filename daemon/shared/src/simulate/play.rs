@@ -6,7 +6,7 @@
 //! times are those of message by message by construction: interfaces, shared links and the order of a pair's messages are the same code.
 //! So are results: a few data go with the messages, and are combined as the rank itself would combine them, in the same order.
 
-use super::engine::{Engine, Exhausted, NONE};
+use super::engine::{Engine, Exhausted, NONE, asks};
 use super::layout::{Event, MOST_DATA, MOST_STEPS, NOBODY, Part, Step, add, does, status, what};
 use super::network::Network;
 use crate::arith::{Builtin, Element, combine};
@@ -134,6 +134,18 @@ impl Engine<'_> {
         self.play(rank, network, woken)
     }
 
+    /// The first of what has arrived at `rank` that it has to answer (index + 1), and when that came.
+    fn first_asking(&self, rank: u32) -> Option<(u32, u64)> {
+        let mut at = self.ranks[rank as usize].first;
+        while let Some(event) = at.checked_sub(1).map(|index| &self.events[index as usize]) {
+            if asks(&event.envelope) {
+                return Some((at, event.time));
+            }
+            at = event.next;
+        }
+        None
+    }
+
     /// Take the steps of `rank` that can be taken.
     fn play(&mut self, rank: u32, network: &dyn Network, woken: &mut Vec<u32>) -> Result<(), Exhausted> {
         loop {
@@ -147,7 +159,7 @@ impl Engine<'_> {
             }
             let step = part.step[part.at as usize];
             if part.sent == 0 {
-                self.send_step(rank, &step, network)?;
+                self.send_step(rank, &step, network, woken)?;
             }
             if step.from != NOBODY {
                 let Some(index) = self.take_early(rank, step.from) else { return Ok(()) };
@@ -168,7 +180,13 @@ impl Engine<'_> {
         }
     }
 
-    fn send_step(&mut self, rank: u32, step: &Step, network: &dyn Network) -> Result<(), Exhausted> {
+    fn send_step(
+        &mut self,
+        rank: u32,
+        step: &Step,
+        network: &dyn Network,
+        woken: &mut Vec<u32>,
+    ) -> Result<(), Exhausted> {
         let part = &mut self.parts[rank as usize];
         part.sent = 1;
         if step.to == NOBODY {
@@ -183,7 +201,7 @@ impl Engine<'_> {
         event.envelope.body[..part.mine().len()].copy_from_slice(part.mine());
         (event.before, event.before_tie, event.played) = (step.before, step.before_tie, context + 1);
         let tie = event.tie;
-        self.depart(index, clock, network)?;
+        self.depart(index, clock, network, woken)?;
         let busy = network.cost(rank, step.to, bytes).send_overhead;
         let (part, descriptor) = (&mut self.parts[rank as usize], &self.ranks[rank as usize]);
         (part.step[at].before, part.step[at].before_tie) = (index + 1, tie);

@@ -42,6 +42,8 @@ pub struct Simulated {
     detached: u32,
     /// Messages since it has looked or waited last.
     sent: u32,
+    /// What the messages that it has received keep it busy for, and its clock does not have yet.
+    owed: u64,
 }
 
 impl Simulated {
@@ -59,6 +61,20 @@ impl Simulated {
             copies: HashMap::new(),
             detached: 0,
             sent: 0,
+            owed: 0,
+        }
+    }
+
+    /// A message has been received, which keeps the rank busy for so long: from when the call is over, or it does something before. Which of several that it waits
+    /// for it has seen first says real time, so that must not say what it waits beside.
+    pub(crate) fn owe(&mut self, busy: u64) {
+        self.owed += busy;
+    }
+
+    pub(crate) fn pay(&mut self) {
+        if self.owed > 0 {
+            let owed = std::mem::take(&mut self.owed);
+            self.segment.rank(self.me).clock.fetch_add(owed, RELAXED);
         }
     }
 
@@ -118,13 +134,14 @@ impl Simulated {
     /// A message leaves at this rank's clock, which goes on by what that keeps it busy. True: it has run ahead so far that it is to look. After how many
     /// messages follows from the program and the number of ranks, not from how full the memory is: that says how far the others are in real time.
     pub(crate) fn send(&mut self, to: u32, envelope: &Envelope) -> bool {
+        self.pay();
         let (segment, from, at) = (self.segment, self.me, self.clock());
         let number = self.numbers(1);
         let before = self.before.get(to as usize).copied().unwrap_or((0, 0));
         let departure = Departure { at, number, from, to, before, envelope };
         let measures = segment.compute() != Compute::None;
         let sent = segment.locked(from, |engine| {
-            let sent = engine.send(&departure, &*self.network)?;
+            let sent = engine.send(&departure, &*self.network, &mut self.woken)?;
             // What it owes an answer for may have come before.
             if engine.has_nothing(from) {
                 engine.advance(from, at);
@@ -183,10 +200,9 @@ impl Simulated {
         let matched = fin.offset().max(self.arriving);
         let cost = self.network.word(me, to);
         let heard = matched.saturating_add(cost.send_overhead).saturating_add(cost.wire);
-        let number = self.numbers(2);
         let done = segment.locked(me, |engine| match fin.blocks().checked_sub(1) {
-            Some(request) => engine.send_data(heard, (me, number), to, request, fin),
-            None => engine.arrive(heard, (me, number), to, fin),
+            Some(request) => engine.send_data(heard, me, to, request, fin),
+            None => engine.arrive(heard, me, to, fin, &mut self.woken),
         });
         self.note(done);
     }

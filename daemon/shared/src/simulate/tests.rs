@@ -8,6 +8,7 @@ use super::{Compute, SimulationConfig, SimulationSegment};
 use crate::matching::envelope::{Envelope, FLAG_SYNC, kind};
 use crate::mem::sync::Ordering::SeqCst;
 
+mod known;
 mod networks;
 
 use networks::{Even, LATENCY, Narrow, RECEIVE, Uneven};
@@ -22,6 +23,10 @@ enum Step {
     /// Until so many messages have come, all together.
     Wait {
         count: usize,
+    },
+    /// Until a message of this rank has come that no such step has had.
+    Named {
+        from: u32,
     },
     /// What has come by now?
     Look,
@@ -79,6 +84,9 @@ struct Rank {
     /// It has joined one, which is to begin.
     joined: bool,
     begins: bool,
+    /// It takes what it names as soon as it is known; so many were.
+    eager: bool,
+    known: usize,
     /// Of one by messages: the round, whether its message is sent, and those that have come of each rank.
     round: u32,
     sent: bool,
@@ -99,6 +107,8 @@ impl Rank {
             played,
             joined: false,
             begins: false,
+            eager: false,
+            known: 0,
             round: 0,
             sent: false,
             met: vec![0; ranks as usize],
@@ -129,14 +139,13 @@ impl Rank {
             if envelope.flags & FLAG_SYNC != 0 {
                 let mut fin = Envelope::EMPTY;
                 (fin.kind, fin.from) = (kind::FIN, me);
-                fin.len = envelope.len;
-                let number = self.number();
+                (fin.len, fin.request) = (envelope.len, envelope.request);
+                let heard = at + LATENCY + 50;
                 if envelope.kind == kind::RTS {
-                    let heard = at + LATENCY + 50;
-                    engine.send_data(heard, (me, number), envelope.from, 0, &fin).unwrap();
+                    engine.send_data(heard, me, envelope.from, 0, &fin).unwrap();
                     continue;
                 }
-                engine.arrive(at + LATENCY + 50, (me, number), envelope.from, &fin).unwrap();
+                engine.arrive(heard, me, envelope.from, &fin, &mut Vec::new()).unwrap();
             }
         }
     }
@@ -144,7 +153,7 @@ impl Rank {
     fn send(&mut self, engine: &mut Engine<'_>, me: u32, network: &dyn Network, to: u32, envelope: &Envelope) {
         let (number, before) = (self.number(), self.before[to as usize]);
         let departure = Departure { at: self.clock, number, from: me, to, before, envelope };
-        let (event, tie) = engine.send(&departure, network).unwrap();
+        let (event, tie) = engine.send(&departure, network, &mut Vec::new()).unwrap();
         self.before[to as usize] = (event + 1, tie);
         if engine.has_nothing(me) {
             engine.advance(me, self.clock);
@@ -247,12 +256,18 @@ impl Rank {
                 let mut envelope = Envelope::EMPTY;
                 (envelope.kind, envelope.from, envelope.len, envelope.tag) = (kind::SLAB, me, bytes, self.next as i32);
                 envelope.flags = if asks { FLAG_SYNC } else { 0 };
+                envelope.request = self.next as u32;
                 if asks && self.next.is_multiple_of(2) {
                     envelope.kind = kind::RTS;
                 }
                 self.send(engine, me, network, to, &envelope);
             }
             Step::Compute { time } => self.clock += time,
+            Step::Named { from } => {
+                if let Some(goes_on) = self.await_named(engine, me, from) {
+                    return goes_on;
+                }
+            }
             Step::Barrier => {
                 let goes_on = match self.played {
                     true => self.join(engine, me, network),
@@ -290,6 +305,7 @@ impl Rank {
                     }
                     Look::Reached => self.asked = false,
                 }
+                self.messages.sort_unstable();
                 self.seen.push(format!("{} by {}: {:?}", self.messages.len(), self.clock, self.messages.last()));
             }
         }
@@ -312,7 +328,13 @@ fn segment(ranks: u32, lookahead: u64) -> SimulationSegment {
 }
 
 /// What each rank has seen, and what the engine has gone through.
-fn run_all(network: &dyn Network, mut all: Vec<Rank>, order: u64) -> (Vec<Vec<String>>, u64) {
+fn run_all(network: &dyn Network, all: Vec<Rank>, order: u64) -> (Vec<Vec<String>>, u64) {
+    let (all, events) = run_to_the_end(network, all, order);
+    (all.into_iter().map(|rank| rank.seen).collect(), events)
+}
+
+/// The ranks at their ends.
+fn run_to_the_end(network: &dyn Network, mut all: Vec<Rank>, order: u64) -> (Vec<Rank>, u64) {
     let ranks = all.len() as u32;
     let segment = segment(ranks, LATENCY);
     let mut random = fastrand::Rng::with_seed(order);
@@ -340,7 +362,7 @@ fn run_all(network: &dyn Network, mut all: Vec<Rank>, order: u64) -> (Vec<Vec<St
         engine.counts.events
     });
     assert!(segment.is_stalled());
-    (all.into_iter().map(|rank| rank.seen).collect(), events)
+    (all, events)
 }
 
 fn run(network: &dyn Network, ranks: u32, programs: u64, order: u64) -> (Vec<Vec<String>>, u64) {
@@ -376,7 +398,7 @@ fn of_what_comes_at_the_same_time_no_more_is_taken_than_is_waited_for() {
                 let mut envelope = Envelope::EMPTY;
                 (envelope.kind, envelope.from) = (kind::INLINE, from);
                 let departure = Departure { at: 0, number: 0, from, to: 0, before: (0, 0), envelope: &envelope };
-                engine.send(&departure, &Even).unwrap();
+                engine.send(&departure, &Even, &mut woken).unwrap();
                 engine.wait(from, NONE);
             }
             let mut taken = Vec::new();
@@ -456,8 +478,9 @@ fn a_message_takes_what_the_network_says_and_keeps_its_place() {
             let mut envelope = Envelope::EMPTY;
             (envelope.kind, envelope.len) = (kind::SLAB, bytes);
             let number = number as u64;
-            let (event, tie) =
-                engine.send(&Departure { at, number, from: 0, to: 1, before, envelope: &envelope }, &Uneven).unwrap();
+            let (event, tie) = engine
+                .send(&Departure { at, number, from: 0, to: 1, before, envelope: &envelope }, &Uneven, &mut Vec::new())
+                .unwrap();
             before = (event + 1, tie);
         }
         let mut woken = Vec::new();
@@ -479,8 +502,8 @@ fn nothing_is_settled_that_a_running_rank_may_still_come_before() {
         let mut envelope = Envelope::EMPTY;
         envelope.kind = kind::INLINE;
         let departure = Departure { at: 0, number: 0, from: 0, to: 1, before: (0, 0), envelope: &envelope };
-        engine.send(&departure, &Uneven).unwrap();
         let mut woken = Vec::new();
+        engine.send(&departure, &Uneven, &mut woken).unwrap();
         engine.wait(0, NONE);
         engine.wait(1, 1);
         engine.settle(&Uneven, &mut woken).unwrap();
@@ -503,16 +526,16 @@ fn events_that_have_no_room_are_refused() {
     segment.locked(0, |engine| {
         let room = engine.events.len();
         let envelope = Envelope::EMPTY;
-        for number in 0..room as u64 {
-            engine.arrive(5, (0, number), 0, &envelope).unwrap();
-        }
-        assert!(engine.arrive(5, (0, room as u64), 0, &envelope).is_err());
         let mut woken = Vec::new();
+        for request in 0..room as u32 {
+            engine.arrive(5, 0, 0, &Envelope { request, ..envelope }, &mut woken).unwrap();
+        }
+        assert!(engine.arrive(5, 0, 0, &envelope, &mut woken).is_err());
         engine.wait(0, 1);
         engine.settle(&Uneven, &mut woken).unwrap();
         let mut taken = Vec::new();
         engine.take(0, 5, &mut taken);
         assert_eq!(taken.len(), room);
-        engine.arrive(9, (0, room as u64 + 1), 0, &envelope).unwrap();
+        engine.arrive(9, 0, 0, &envelope, &mut woken).unwrap();
     });
 }

@@ -18,6 +18,8 @@ static LEFT_BY: AtomicUsize = AtomicUsize::new(0);
 static BEFORE: AtomicU64 = AtomicU64::new(0);
 static IS_PAID: AtomicBool = AtomicBool::new(true);
 static IS_REPLAYED: AtomicBool = AtomicBool::new(false);
+/// Computation takes time.
+static IS_MEASURED: AtomicBool = AtomicBool::new(false);
 /// Of the thread that has started MPI, if computation goes by instructions.
 static INSTRUCTIONS: OnceLock<Counter> = OnceLock::new();
 
@@ -33,8 +35,11 @@ fn this_thread() -> usize {
 /// # Errors
 /// What it goes by cannot be had.
 pub(super) fn begin(endpoint: &mut Endpoint, compute: Compute) -> Result<()> {
+    // Its clock gets what it owes when a call is over.
+    endpoint.note_each_call();
+    IS_MEASURED.store(compute != Compute::None, RELAXED);
     match compute {
-        Compute::None => return Ok(()),
+        Compute::None => {}
         Compute::Measured { .. } => {}
         Compute::Record | Compute::Replay => {
             tape::begin(endpoint.me, compute)?;
@@ -47,7 +52,6 @@ pub(super) fn begin(endpoint: &mut Endpoint, compute: Compute) -> Result<()> {
             let _ = INSTRUCTIONS.set(counter);
         }
     }
-    endpoint.note_each_call();
     Ok(())
 }
 
@@ -69,6 +73,9 @@ fn done() -> u64 {
 
 /// The program calls MPI: what it has computed since the last call has taken its time.
 pub(crate) fn entered() {
+    if !IS_MEASURED.load(RELAXED) {
+        return;
+    }
     BEFORE.store(done_since(), RELAXED);
     IS_PAID.store(false, RELAXED);
     LEFT_AT.store(INSIDE, RELAXED);
@@ -98,6 +105,10 @@ fn pay_for(name: &'static str) {
 /// It computes from now on.
 pub(crate) fn left() {
     pay();
+    super::wait::pay();
+    if !IS_MEASURED.load(RELAXED) {
+        return;
+    }
     tape::with(|tape| tape.over(called()));
     LEFT_BY.store(this_thread(), RELAXED);
     LEFT_AT.store(done(), RELAXED);

@@ -1,7 +1,7 @@
 //! When a rank waits or looks in virtual time, and what its messages cost it.
 
 use super::{MINE, RELAXED, compute, is_on, now, spend};
-use crate::process::{self, endpoint};
+use crate::process::{self, endpoint, endpoint_if_any};
 use std::sync::atomic::AtomicU32;
 use vmpi_shared::endpoint::Endpoint;
 use vmpi_shared::matching::request::FLAG_AWAITED;
@@ -51,7 +51,7 @@ pub(crate) fn wait(call: u32, peer: i32, tag: i32, beside: bool) {
         return check();
     }
     let begun = now();
-    endpoint.wait_in_virtual_time(if any { 1 } else { missing }, (call, peer, tag));
+    endpoint.wait_in_virtual_time(if any { 1 } else { missing }, !any, (call, peer, tag));
     check();
     let waited = now().zip(begun).map_or(0, |(now, begun)| now - begun);
     if waited > 0 && recording::is_on(&endpoint.node, endpoint.me) {
@@ -94,8 +94,17 @@ pub(crate) fn received(from: u32, bytes: u64) {
     MISSES.store(0, RELAXED);
     if let Some(mine) = MINE.get() {
         let busy = endpoint().simulated_cost(from, mine.me, bytes).receive_overhead;
-        spend(busy);
+        endpoint().owe_in_virtual_time(busy);
         mine.segment.rank(mine.me).sent.fetch_add(busy, RELAXED);
+    }
+}
+
+/// The call is over: what it has received has kept this rank busy.
+pub(super) fn pay() {
+    if is_on()
+        && let Some(endpoint) = endpoint_if_any()
+    {
+        endpoint.pay_in_virtual_time();
     }
 }
 
@@ -120,6 +129,7 @@ pub(crate) fn may_wait(may: bool) {
 /// A receive is about to be posted in this slot.
 #[cold]
 pub(crate) fn posting(slot: u32) {
+    pay();
     if let Some(now) = now() {
         endpoint().queues().slots[slot as usize].posted_at = now;
     }

@@ -87,26 +87,8 @@ impl Queues<'_> {
 
     /// The posted receive that takes this message, unlinked: the one posted first among bin and wildcards.
     pub(super) fn find_posted(&mut self, envelope: &Envelope) -> Option<u32> {
+        let (is_wild, index) = self.first_posted(envelope, 0)?;
         let bin = bin_of(envelope.context, envelope.source, envelope.tag);
-        let scan = |first: u32| {
-            let mut at = first;
-            while at != 0 {
-                let slot = &self.slots[at as usize - 1];
-                if slot.context == envelope.context && accepts(slot.source, slot.tag, envelope.source, envelope.tag) {
-                    return Some((slot.order, at - 1));
-                }
-                at = slot.next;
-            }
-            None
-        };
-        let exact = scan(self.bins[bin].posted.first);
-        let wild = scan(self.head.wild.first);
-        let (is_wild, index) = match (exact, wild) {
-            (Some((e, index)), Some((w, _))) if e < w => (false, index),
-            (_, Some((_, index))) => (true, index),
-            (Some((_, index)), None) => (false, index),
-            (None, None) => return None,
-        };
         let mut list = if is_wild { self.head.wild } else { self.bins[bin].posted };
         self.unlink_posted(&mut list, index);
         if is_wild {
@@ -115,5 +97,32 @@ impl Queues<'_> {
             self.bins[bin].posted = list;
         }
         Some(index)
+    }
+
+    /// The first of those without any of `flags`, and whether it has a wildcard.
+    pub(super) fn first_posted(&self, envelope: &Envelope, flags: u32) -> Option<(bool, u32)> {
+        let bin = bin_of(envelope.context, envelope.source, envelope.tag);
+        let scan = |first: u32| {
+            let mut at = first;
+            while at != 0 {
+                let slot = &self.slots[at as usize - 1];
+                if slot.context == envelope.context
+                    && slot.flags & flags == 0
+                    && accepts(slot.source, slot.tag, envelope.source, envelope.tag)
+                {
+                    return Some((slot.order, at - 1));
+                }
+                at = slot.next;
+            }
+            None
+        };
+        let exact = scan(self.bins[bin].posted.first);
+        let wild = scan(self.head.wild.first);
+        match (exact, wild) {
+            (Some((e, index)), Some((w, _))) if e < w => Some((false, index)),
+            (_, Some((_, index))) => Some((true, index)),
+            (Some((_, index)), None) => Some((false, index)),
+            (None, None) => None,
+        }
     }
 }
