@@ -38,9 +38,16 @@ const EARLY: &[&str] = &[
     "persistent",
 ];
 
-fn compiled(mpi: Mpi) -> std::path::PathBuf {
+/// The same of overlap_edges.c.
+const EDGES_EARLY: &[&str] = &["onebuffer", "restarted", "alarmed", "alarmedtouch", "alarmedwait", "alarmedsend"];
+
+fn compiled(mpi: Mpi) -> PathBuf {
+    compiled_from("overlap.c", mpi)
+}
+
+fn compiled_from(source: &str, mpi: Mpi) -> PathBuf {
     let turn = Turn::take();
-    let binary = program("overlap.c", mpi);
+    let binary = program(source, mpi);
     drop(turn);
     binary
 }
@@ -72,6 +79,17 @@ fn whatever_touches_the_buffer_waits() {
     Turn::beside_others();
     is_right(&run(Mpi::Openmpi, "1", "on"), EARLY, "on, V=1");
     is_right(&run(Mpi::Openmpi, "2", "on"), EARLY, "on, V=2");
+}
+
+/// Requests, exchanges in place, datatypes with holes, and signal handlers that touch a buffer while their rank waits in MPI, which ended the job.
+#[test]
+fn handlers_and_requests_that_touch_the_buffer_wait() {
+    Turn::beside_others();
+    let binary = compiled_from("overlap_edges.c", Mpi::Openmpi);
+    for (v, overlap, early) in [("1", "on", EDGES_EARLY), ("2", "on", EDGES_EARLY), ("1", "off", &[])] {
+        let run = Vmpirun::new("overlap-edges").args(["-n", "2", "-V", v, "--overlap", overlap]).arg(&binary);
+        is_right(&run.deadline(Duration::from_secs(120)).run(), early, &format!("{overlap}, V={v}"));
+    }
 }
 
 #[test]

@@ -82,6 +82,7 @@ fn catch(at: usize, signal: c_int) {
             if !is_libgfortrans(before.sa_sigaction) {
                 return;
             }
+            guard::trust(before.sa_sigaction);
             BEFORE[at].store(Box::into_raw(Box::new(before)), Ordering::Release);
         }
         let mut action: libc::sigaction = std::mem::zeroed();

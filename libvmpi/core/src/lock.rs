@@ -13,6 +13,7 @@
 //! When the last call of a rank is left, its queues are lent to those who deliver to it (`endpoint::strong_progress`), and taken back at the next.
 
 use crate::fast_path;
+use crate::overlap::guard::{self, held};
 use crate::process::{self, endpoint, scheduling_point};
 use crate::simulate;
 use std::cell::Cell;
@@ -161,6 +162,10 @@ pub fn enter_with(see_to: impl FnOnce()) -> Entered {
 #[cold]
 #[inline(never)]
 fn see_to_what_is_due(see_to: impl FnOnce()) {
+    if DUE.load(Ordering::Relaxed) & LEFT != 0 {
+        // From here on a handler of the program's could not wait for what it touches.
+        held::hold();
+    }
     let due = DUE.fetch_and(!LENT, Ordering::Relaxed);
     if due & LENT != 0 {
         reclaim_queues();
@@ -174,7 +179,29 @@ fn see_to_what_is_due(see_to: impl FnOnce()) {
     if due & !(LENT | ENTRY) != 0 && CALLS.load(Ordering::Relaxed) == 1 && process::is_active() {
         process::scheduling_point();
         see_to();
+        if !guard::any_armed() {
+            held::release();
+        }
     }
+}
+
+/// In a wait, between two looks: the program's signals that have been held back come now, and their handlers find MPI left.
+#[cold]
+pub(crate) fn let_signals_come() {
+    let (inside, calls) = (INSIDE.load(Ordering::Relaxed), CALLS.load(Ordering::Relaxed));
+    let called = process::called();
+    INSIDE.store(0, Ordering::Relaxed);
+    CALLS.store(0, Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    held::come();
+    compiler_fence(Ordering::SeqCst);
+    INSIDE.store(inside, Ordering::Relaxed);
+    CALLS.store(calls, Ordering::Relaxed);
+    if DUE.fetch_and(!LENT, Ordering::Relaxed) & LENT != 0 {
+        reclaim_queues();
+    }
+    process::calling(called);
+    process::scheduling_point();
 }
 
 fn settle() {

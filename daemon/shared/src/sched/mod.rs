@@ -38,6 +38,7 @@ pub mod watch;
 pub use crate::node::run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, Wait, holder_rank, holder_word};
 pub use clocks::own_time;
 pub use idle_time::{all_run, is_idle};
+pub use park::{LookUp, look_up_with};
 pub use permit::rouse;
 pub use report::{copies_refused, core_report, core_report_at, core_report_of, rank_report, rank_report_at};
 pub use supervise::{rank_died, take_core};

@@ -6,14 +6,32 @@
 
 use super::dispatch::dispatch;
 use super::permit::{GRANTED, NONE, PARKED, Permit, Release, SPIN};
-use super::wake::decline_spin;
+use super::wake::{decline_spin, wake};
 use super::{policy, run_queue};
 use crate::mem::sync::{Ordering, fence, fence_behind_step, futex_wait, futex_wake, yield_cpu};
 use crate::node::run_state::{CLAIMED, OPEN, RunState, holder_word};
 use crate::node::{CoreDescriptor, NodeSegment, RankDescriptor};
+use std::sync::OnceLock;
+use std::time::Duration;
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;
+
+/// A rank that looks up from its sleep, since its process may have something to do of which no other one knows.
+pub struct LookUp {
+    /// Is it to do so now?
+    pub wanted: fn() -> bool,
+    /// Is there something? Then its wait ends, if it is SUSPENDED.
+    pub wakes: fn() -> bool,
+}
+
+/// This process's.
+static LOOK_UP: OnceLock<LookUp> = OnceLock::new();
+const LOOK_UP_EVERY: Duration = Duration::from_millis(5);
+
+pub fn look_up_with(look_up: LookUp) {
+    let _ = LOOK_UP.set(look_up);
+}
 
 /// After staying warm was in vain, a rank parks at once this many times before it tries again.
 const COLD_SUSPENSIONS: u32 = 16;
@@ -158,8 +176,12 @@ pub(super) fn await_permit(node: &NodeSegment, me: u32, rank: &RankDescriptor, h
                     let _ = permit.compare_exchange(PARKED, NONE, SEQ, SEQ);
                     return Permit::Run;
                 }
-                futex_wait(permit, PARKED, None);
+                let looks_up = LOOK_UP.get().filter(|look_up| (look_up.wanted)());
+                futex_wait(permit, PARKED, looks_up.map(|_| LOOK_UP_EVERY));
                 awake = permit.load(SEQ) == NONE;
+                if !awake && looks_up.is_some_and(|look_up| (look_up.wakes)()) {
+                    wake(node, me);
+                }
                 if awake && take_open(node, me, rank) {
                     return Permit::Run;
                 }

@@ -235,9 +235,10 @@ impl Plan {
     /// Does it lie in temporary memory?
     pub fn is_temp(&self, data: &Data) -> bool {
         let at = data.at.wrapping_offset(data.elem.true_lb as isize).addr();
+        // Its length says nothing: outside debug builds nobody has written to it.
         self.temps
             .iter()
-            .any(|memory| memory.as_ptr_range().start.addr() <= at && at < memory.as_ptr_range().end.addr())
+            .any(|memory| (memory.as_ptr().addr()..memory.as_ptr().addr() + memory.capacity()).contains(&at))
     }
 
     /// Is there temporary memory that messages under way may point to?

@@ -35,11 +35,12 @@ use crate::process::endpoint;
 use crate::raise;
 use crate::simulate;
 use crate::tool::event;
-use guard::Access;
+use guard::{Access, held};
 use std::sync::atomic::{AtomicU32, Ordering};
 use vmpi_shared::control::Overlap;
 use vmpi_shared::matching::request::{FLAG_ELEMENTS, state};
 use vmpi_shared::mem::checker;
+use vmpi_shared::sched::{self, LookUp};
 
 /// A message of fewer bytes is never left behind: guarding its buffer costs as much as waiting for it.
 pub const LEAST_BYTES: u64 = 32 << 10;
@@ -113,6 +114,8 @@ fn prepare() -> Overlap {
     });
     if mode != Overlap::Off {
         guard::set_callback(settle::touched, lock::is_at_work);
+        held::set_note(event::note_held_signals);
+        sched::look_up_with(LookUp { wanted: held::is_held, wakes: held::is_pending });
         lock::on_return(settle::settle_all);
         // Looks functions up by name, for which the loader calls malloc: not for the first time in a touch, which may happen inside malloc.
         let byte = 0u8;

@@ -1,6 +1,6 @@
 //! Receives: posted where their bytes land while the buffer is guarded.
 
-use super::guard::{self, Access};
+use super::guard::{self, Access, held};
 use super::{Left, arm, free_place, give_place, is_shared, keep_place, leave, may_be_left, share_a_page, sites, span};
 use crate::calls::CALL_RECV;
 use crate::comm::Communicator;
@@ -45,6 +45,11 @@ pub struct Posted {
 }
 
 impl Wish<'_> {
+    /// Might a handler of the program's run while the buffer is guarded and the call has not returned? It could touch what lies beside it, and nobody could wait for that.
+    fn may_be_interrupted(&self) -> bool {
+        (self.asks || self.beside.is_some()) && held::may_come()
+    }
+
     fn bytes(&self) -> u64 {
         self.count * self.ty.size()
     }
@@ -57,7 +62,11 @@ impl Wish<'_> {
             source if (source as u32) < peers.size() => peers.world_rank(source as u32),
             _ => return false,
         };
-        if !self.ty.is_dense() || !may_be_left(self.bytes(), self.target) || self.comm.health.check().is_err() {
+        if self.may_be_interrupted()
+            || !self.ty.is_dense()
+            || !may_be_left(self.bytes(), self.target)
+            || self.comm.health.check().is_err()
+        {
             return false;
         }
         request::progress();
@@ -111,6 +120,11 @@ pub unsafe fn post(wish: &Wish<'_>) -> Option<Result<Posted>> {
         return None;
     }
     let armed = sites::timed(site, || arm(place, addr, len, Access::Away));
+    if armed && wish.may_be_interrupted() {
+        // The first guard is what tells.
+        guard::disarm(place as u32);
+        return None;
+    }
     if !armed {
         sites::refused(site);
         return None;

@@ -24,8 +24,8 @@ pub(super) fn touched(ticket: u32, addr: usize, ip: usize) {
     }
     if is_switching() {
         let why = format!(
-            "what a call that was left behind guards has been touched while this rank waited in MPI or left it (address {addr:#x}, by the instruction at {ip:#x}): by a signal \
-             handler of the program's, or it is a fault of vmpi's. VMPI_OVERLAP=off does without such calls"
+            "what a call that was left behind guards has been touched while this rank waited in MPI or left it (address {addr:#x}, by the instruction at {ip:#x}): a fault of \
+             vmpi's. VMPI_OVERLAP=off does without such calls"
         );
         process::abort(125, &why);
     }

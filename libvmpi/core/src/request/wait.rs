@@ -9,6 +9,7 @@ use crate::fast_path::collectives_under_way;
 use crate::guarded::EntryGuarded;
 use crate::handle::Request;
 use crate::lock;
+use crate::overlap::guard::held;
 use crate::p2p::slot::poll;
 use crate::p2p::{self, Slot, failed};
 use crate::process::endpoint;
@@ -147,6 +148,11 @@ pub(super) fn await_slots(seen: u64, open: &[Slot], missing: u32, call: u32) -> 
     for slot in open {
         queues.slots[slot.0 as usize].flags &= !FLAG_AWAITED;
     }
+    if held::is_held() && held::is_pending() {
+        lock::let_signals_come();
+        return false;
+    }
+    let queues = endpoint().queues();
     let all = flag == FLAG_AWAITED && !open.is_empty() && missing as usize >= open.len();
     all && queues.head.wait_count == 0 && queues.head.wake == 0
 }

@@ -7,6 +7,7 @@
 use super::types::{Failure, Kind, Result, Value, Verbosity};
 use crate::chance;
 use crate::consts;
+use crate::overlap::guard::held;
 use crate::tool::types;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -372,8 +373,14 @@ pub fn deliver() {
     }
 }
 
+/// Signals are held back until the end of this call.
+pub fn note_held_signals() {
+    PENDING.store(true, Ordering::Relaxed);
+}
+
 #[cold]
 fn deliver_pending() {
+    held::release();
     // What happens in a callback is told after it.
     if CURRENT.get().is_some() {
         return;

@@ -11,13 +11,13 @@ use crate::bench::system::Launch;
 use crate::bench::{Bench, circumstances, load};
 use serde_json::json;
 
-/// 4 KiB to 64 MiB.
-const BYTES: &[u64] = &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20];
+/// 4 KiB to 64 MiB, and 512 KiB: on the emulated network a round trip of them takes as long as 2 x 2,000 us of computation, as the paper's of 1 MiB.
+const BYTES: &[u64] = &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20];
 /// Microseconds that each of the two computations of a round trip takes.
 const COMPUTE_US: &[u64] = &[200, 2_000, 20_000];
 const ITERATIONS: u32 = 100;
 /// What is measured of them to see whether it works at all.
-const BRIEF_BYTES: &[u64] = &[64 << 10, 1 << 20, 4 << 20];
+const BRIEF_BYTES: &[u64] = &[64 << 10, 512 << 10, 1 << 20, 4 << 20];
 const BRIEF_COMPUTE_US: &[u64] = &[2_000];
 
 /// What is measured.
@@ -104,7 +104,8 @@ pub fn blocking(bench: &mut Bench, options: &Options) -> Result<Found> {
         );
         for us in extent.compute_us {
             text += &format!(
-                "\nFigure 4: with 2 x {us} us of computation, us.\n\n{}",
+                "\nFigure 4: with 2 x {us} us of computation, us. {}\n\n{}",
+                equal_parts(&samples, network, extent.bytes, *us),
                 aligned(&figure_4(&samples, network, extent.bytes, *us))
             );
         }
@@ -204,6 +205,30 @@ fn figure_2(samples: &Samples, network: &Network, bytes: &[u64]) -> Vec<Vec<Stri
     table
 }
 
+/// Where computation and communication are most nearly equal, and the best speed-up of all sizes.
+fn equal_parts(samples: &Samples, network: &Network, bytes: &[u64], us: u64) -> String {
+    let computed = 2.0 * us as f64;
+    let parts = |bytes: &u64| {
+        let ratio = median(samples, network, 0, *bytes, "off")? / computed;
+        Some((ratio, *bytes, speed_up(samples, network, us, *bytes)?))
+    };
+    let found: Vec<(f64, u64, f64)> = bytes.iter().filter_map(parts).collect();
+    let equal = found.iter().min_by(|one, other| one.0.ln().abs().total_cmp(&other.0.ln().abs()));
+    let best = found.iter().max_by(|one, other| one.2.total_cmp(&other.2));
+    let Some(((ratio, equal, gained), (_, at, most))) = equal.zip(best) else { return String::new() };
+    format!(
+        "Most nearly equal parts: {} (communication {ratio:.2} of the computation), speed-up {gained:.0} %; best: {most:.0} % at {}.",
+        show_bytes(*equal),
+        show_bytes(*at)
+    )
+}
+
+/// Of `on` against `off`, percent.
+fn speed_up(samples: &Samples, network: &Network, us: u64, bytes: u64) -> Option<f64> {
+    let value = |player| median(samples, network, us, bytes, player);
+    value("on").zip(value("off")).map(|(on, off)| (off / on - 1.0) * 100.0)
+}
+
 fn figure_4(samples: &Samples, network: &Network, bytes: &[u64], us: u64) -> Vec<Vec<String>> {
     let mut table = vec![
         [
@@ -227,7 +252,7 @@ fn figure_4(samples: &Samples, network: &Network, bytes: &[u64], us: u64) -> Vec
         let value = |player| median(samples, network, us, *bytes, player);
         let optimal = median(samples, network, 0, *bytes, "off").map(|transfer| transfer.max(2.0 * us as f64));
         let ratio = value("on").zip(optimal).map(|(on, optimal)| on / optimal);
-        let gained = value("on").zip(value("off")).map(|(on, off)| (off / on - 1.0) * 100.0);
+        let gained = speed_up(samples, network, us, *bytes);
         let mut row = vec![show_bytes(*bytes), cell(optimal), cell(value("off")), cell(value("on"))];
         row.push(ratio.map_or("-".into(), |ratio| format!("{ratio:.3}")));
         row.push(gained.map_or("-".into(), |gained| format!("{gained:.0} %")));
@@ -242,6 +267,24 @@ fn figure_4(samples: &Samples, network: &Network, bytes: &[u64], us: u64) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_parts_are_found_where_the_two_are_nearest() {
+        let mut samples = Samples::default();
+        let network = &NETWORKS[0];
+        for (bytes, alone, off, on) in
+            [(256, 2000.0, 6000.0, 4400.0), (512, 4200.0, 8200.0, 4700.0), (1024, 9000.0, 13000.0, 9000.0)]
+        {
+            for (us, player, value) in [(0, "off", alone), (2000, "off", off), (2000, "on", on)] {
+                samples.add(0, &figure(network, us), bytes, player, value);
+            }
+        }
+        let said = equal_parts(&samples, network, &[256, 512, 1024], 2000);
+        let at = show_bytes(512);
+        assert!(said.contains(&format!("equal parts: {at} (communication 1.05 of")), "{said}");
+        assert!(said.contains("speed-up 74 %; best: 74 %"), "{said}");
+        assert_eq!(equal_parts(&samples, network, &[4096], 2000), "");
+    }
 
     #[test]
     fn optimal_is_the_larger_part_and_gains_are_of_what_was() {

@@ -2,7 +2,7 @@
 //! having it freed; then all goes on as if nothing had been.
 //!
 //! Reading order: `table` (what is guarded), `pages` (how), `trap` (who is caught, and how the process is made ready for that), `calls` (what memory a system call uses),
-//! `signals` (the program's own handlers), `raw` (system calls that are not caught).
+//! `signals` (the program's own handlers), `held` (when they may run), `raw` (system calls that are not caught).
 //!
 //! - **Send buffers** (`Access::Write`) are write-protected. **Receive buffers** (`Access::Away`) are moved to another place (mremap, `landing`), where
 //!   others write into them; what is left behind cannot be touched. Moved back they are as they were: no copy, and the price of a page table.
@@ -19,6 +19,7 @@
 //! Nothing but this process takes part, so there is nobody to die meanwhile.
 
 mod calls;
+pub mod held;
 mod pages;
 mod raw;
 mod signals;
@@ -97,7 +98,7 @@ pub fn is_possible() -> Result<(), Unavailable> {
 /// What is called when guarded memory is touched: with the guard's ticket, the address, and the instruction that has touched it (0: a system call, or `wait_for_range`).
 /// It waits until the memory may be used and calls `disarm`; if the guard is still there when it returns, it is called again.
 ///
-/// It is called in a signal handler, on a stack of `trap::STACK_BYTES`, with asynchronous signals blocked; maybe from inside malloc, so it must not call the C library's,
+/// It is called in a signal handler, on a stack of `trap::STACK_BYTES`, with signals `held`; maybe from inside malloc, so it must not call the C library's,
 /// and maybe from inside MPI.
 ///
 /// `is_inside` tells whether this thread is inside MPI: the system calls that it makes there use no guarded memory, and must not wait for another call of MPI's. In the middle of a wait, or of lending
@@ -115,8 +116,11 @@ fn is_inside() -> bool {
 
 /// Have the guard's owner wait.
 fn tell(ticket: u32, addr: usize, instruction: usize) {
-    let _signals = signals::Held::from_outside();
+    let own = held::hold();
     call_back(ticket, addr, instruction);
+    if own {
+        held::release();
+    }
 }
 
 fn call_back(ticket: u32, addr: usize, instruction: usize) {
@@ -144,7 +148,7 @@ pub fn arm(addr: usize, len: usize, access: Access, ticket: u32) -> Result<(), N
     let wanted = table::pages_of(addr, len).ok_or(NotGuardable::Nothing)?;
     table::may_enter(ticket, &wanted, access)?;
     let pieces = pages::may_be_guarded(&wanted)?;
-    let _signals = signals::Held::new()?;
+    let mut signals = signals::Held::new()?;
     let first = !any_armed();
     if first {
         trap::set_up()?;
@@ -154,6 +158,9 @@ pub fn arm(addr: usize, len: usize, access: Access, ticket: u32) -> Result<(), N
         Ok(()) => {
             table::enter(ticket, wanted, access);
             trap::catch_calls(true);
+            if is_inside() {
+                signals.go_on();
+            }
         }
         Err(_) if first => trap::take_down(),
         Err(_) => {}

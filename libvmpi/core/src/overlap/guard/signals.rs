@@ -1,6 +1,6 @@
 //! The program's own handlers for SIGSEGV and SIGSYS while this module's are in their place, and what would hold those two back.
 
-use super::{NotGuardable, raw};
+use super::{NotGuardable, held, raw};
 use libc::{SIGSEGV, SIGSYS, c_int, c_void, siginfo_t, ucontext_t};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -18,6 +18,8 @@ pub(super) struct Action {
 const SA_RESTORER: u64 = 0x0400_0000;
 const MASK_BYTES: u64 = 8;
 const NSIG: c_int = 64;
+/// glibc's own: a thread is ended, or takes another user. Neither is the program's.
+const LIBC_OWN: std::ops::RangeInclusive<c_int> = 32..=33;
 /// Those that instructions and system calls raise. Held back, they would end the process.
 pub(super) const NEEDED: u64 = bit(SIGSEGV) | bit(SIGSYS);
 /// Signals that come from what the thread itself does.
@@ -38,8 +40,8 @@ const NONE: Action = Action { handler: libc::SIG_DFL, flags: 0, restorer: 0, mas
 static KEPT: Kept = Kept(UnsafeCell::new([NONE; 2]));
 /// SIGSEGV is with the program's handler for the moment.
 static LENT: AtomicBool = AtomicBool::new(false);
-/// The handler of vmpi's last words: it ends the process, so it may hold back what it likes.
-static LAST_WORDS: AtomicUsize = AtomicUsize::new(0);
+/// Handlers of last words, vmpi's and libgfortran's: they end the process, so they may hold back what they like.
+static LAST_WORDS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 fn index(signal: c_int) -> usize {
     usize::from(signal == SIGSYS)
@@ -57,7 +59,11 @@ fn keep(signal: c_int, action: Action) {
 
 /// This handler ends the process.
 pub(crate) fn trust(handler: usize) {
-    LAST_WORDS.store(handler, Relaxed);
+    for known in &LAST_WORDS {
+        if known.compare_exchange(0, handler, Relaxed, Relaxed).is_ok() || known.load(Relaxed) == handler {
+            return;
+        }
+    }
 }
 
 impl Action {
@@ -66,7 +72,12 @@ impl Action {
     }
 
     fn ends_the_process(&self) -> bool {
-        !self.is_a_handler() || self.handler == LAST_WORDS.load(Relaxed)
+        !self.is_a_handler() || LAST_WORDS.iter().any(|known| known.load(Relaxed) == self.handler)
+    }
+
+    /// Does this handler run when somebody else wants it, and go on?
+    fn comes_from_outside(&self, signal: c_int) -> bool {
+        !LIBC_OWN.contains(&signal) && bit(signal) & SYNCHRONOUS == 0 && !self.ends_the_process()
     }
 
     /// Would a guard, or a system call, inside this handler end the process?
@@ -106,10 +117,30 @@ impl Held {
         if held.0 & NEEDED == 0 { Ok(held) } else { Err(NotGuardable::Blocked(0)) }
     }
 
-    /// Only those that come from outside.
-    pub(super) fn from_outside() -> Held {
-        Held(set_mask(libc::SIG_BLOCK, !SYNCHRONOUS))
+    /// Those that come from outside are held back further on (`held`).
+    pub(super) fn go_on(&mut self) {
+        if held::may_come() && !held::is_held() {
+            held::note(self.0);
+            self.0 |= !SYNCHRONOUS;
+        }
     }
+}
+
+/// Hold back those that come from outside; what the mask was.
+pub(super) fn hold_from_outside() -> u64 {
+    set_mask(libc::SIG_BLOCK, !SYNCHRONOUS)
+}
+
+pub(super) fn set_to(mask: u64) {
+    set_mask(libc::SIG_SETMASK, mask);
+}
+
+/// Those that are held back and have come.
+pub(super) fn pending() -> u64 {
+    let mut pending = 0u64;
+    // SAFETY: a set of the kernel's.
+    let _ = unsafe { raw::known(libc::SYS_rt_sigpending, [(&raw mut pending) as u64, MASK_BYTES]) };
+    pending
 }
 
 impl Drop for Held {
@@ -120,6 +151,7 @@ impl Drop for Held {
 
 /// Would the program's handlers let SIGSEGV and SIGSYS come?
 pub(super) fn survey() -> Result<(), NotGuardable> {
+    let mut handled = false;
     for signal in 1..=NSIG {
         let action = exchange(signal, None).unwrap_or(NONE);
         if action.holds_back() {
@@ -128,7 +160,9 @@ pub(super) fn survey() -> Result<(), NotGuardable> {
         if signal == SIGSYS && !action.ends_the_process() {
             return Err(NotGuardable::Handler);
         }
+        handled |= action.comes_from_outside(signal);
     }
+    held::note_handled(handled);
     Ok(())
 }
 
@@ -193,6 +227,9 @@ pub(super) unsafe fn action(arguments: &[u64; 6]) -> Option<i64> {
         return None;
     }
     if signal != SIGSEGV {
+        if wanted.is_some_and(|action| (1..=NSIG).contains(&signal) && action.comes_from_outside(signal)) {
+            held::note_handled(true);
+        }
         // SAFETY: the caller's.
         return Some(unsafe { raw::call(libc::SYS_rt_sigaction as u64, *arguments) });
     }
