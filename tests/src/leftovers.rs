@@ -92,7 +92,14 @@ fn names_in_shared_memory(of_peers: bool) -> BTreeSet<String> {
     let Ok(dir) = fs::read_dir("/dev/shm") else { return BTreeSet::new() };
     dir.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .filter(|name| peers.iter().any(|peer| name.starts_with(peer)) == of_peers)
+        .filter(|name| !is_a_benchmarks(name))
         .collect()
+}
+
+/// Is it that of a `cargo xtask bench` that runs elsewhere on the machine? No job makes one.
+fn is_a_benchmarks(name: &str) -> bool {
+    let pid = name.strip_prefix("vmpi-bench-").and_then(|pid| pid.parse().ok());
+    pid.is_some_and(|pid: i32| describe(pid).is_some())
 }
 
 /// Files in /dev/shm that a real MPI makes from now on, and leaves if it is ended: removed when this is dropped. For a test that nobody runs beside.
@@ -129,5 +136,19 @@ pub fn eventually(within: Duration, mut question: impl FnMut() -> bool) -> bool 
             return false;
         }
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_benchmark_that_runs_elsewhere_leaves_nothing_behind() {
+        let mut ended = std::process::Command::new("true").spawn().expect("it starts");
+        ended.wait().expect("it is our child");
+        assert!(is_a_benchmarks(&format!("vmpi-bench-{}", std::process::id())));
+        assert!(!is_a_benchmarks(&format!("vmpi-bench-{}", ended.id())));
+        assert!(!is_a_benchmarks(&format!("vmpi-status-0-{}", std::process::id())) && !is_a_benchmarks("vmpi-bench-"));
     }
 }

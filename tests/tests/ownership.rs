@@ -265,6 +265,27 @@ fn another_users_daemon_is_not_asked() {
     assert_eq!(String::from_utf8_lossy(&listening.join().expect("it listens")), "", "nothing was asked");
 }
 
+/// A command that looks for its job among several daemons says of a stranger what there is to say once.
+#[test]
+fn a_stranger_beside_the_job_is_told_of_once() {
+    if !geteuid().is_root() {
+        return eprintln!("skipped: only root can give a file away");
+    }
+    let mut job = Vmpirun::new("own-once").args(["-n", "2"]).arg(program("deaths.c", Mpi::Openmpi)).arg("recv").start();
+    let ranks = job.ready(2);
+    let socket = job.runtime_dir.join("vmpid.sock");
+    let _listener = UnixListener::bind(&socket).expect("nothing is there");
+    chown(&socket, Some(OTHER), None).expect("root may");
+    for command in ["why", "show", "stacks", "matrix", "metrics", "ps"] {
+        let told = vmpictl(&job.runtime_dir, &[command]);
+        assert_eq!(told.code, 0, "{command}: {told:?}");
+        assert_eq!(told.stderr.matches(&format!("belongs to user {OTHER}")).count(), 1, "{command}: {told:?}");
+    }
+    fs::remove_file(socket).expect("it is there");
+    kill(Pid::from_raw(ranks[1]), Signal::SIGKILL).expect("it lives");
+    assert_eq!(job.finish().code, 128 + 9);
+}
+
 /// Whoever owns a directory can put another in the place of what lies in it.
 #[test]
 fn roots_runtime_directory_does_not_lie_in_another_users() {

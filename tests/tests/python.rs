@@ -2,8 +2,9 @@
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use vmpi_tests::job::{Outcome, Vmpirun};
+use vmpi_tests::nodes::Nodes;
 use vmpi_tests::place::venv;
 
 /// A script of one kind of end, with its lines counted from 1.
@@ -136,10 +137,8 @@ if __name__ == '__main__':
     }
 }
 
-/// Batch systems, and timeout(1), which signals twice, announce the end by SIGTERM: a handler has the time to write a checkpoint.
-#[test]
-fn a_checkpoint_can_be_written_after_sigterm() {
-    let text = "\
+/// A script that needs 3.5 s to write its checkpoint.
+const SAVES: &str = "\
 import os, signal, time
 def save(*_):
     for part in range(35):
@@ -150,16 +149,25 @@ signal.signal(signal.SIGTERM, save)
 os.write(1, b'ready\\n')
 time.sleep(100)
 ";
+
+/// Exit code, ranks that have saved, and the time that it took, of a job of so many ranks that gets these signals, each so many ms after the one before.
+fn saved(run: Vmpirun, ranks: usize, signals: &[(Signal, u64)]) -> (i32, usize, f64) {
+    let mut job = run.start();
+    job.read_until(|text| text.matches("ready\n").count() == ranks);
+    let begun = Instant::now();
+    for (signal, ms) in signals {
+        std::thread::sleep(Duration::from_millis(*ms));
+        kill(Pid::from_raw(job.pid()), *signal).expect("it lives");
+    }
+    let outcome = job.finish();
+    (outcome.code, outcome.stdout.matches("saved\n").count(), begun.elapsed().as_secs_f64())
+}
+
+/// Batch systems, and timeout(1), which signals twice, announce the end by SIGTERM: a handler has the time to write a checkpoint.
+#[test]
+fn a_checkpoint_can_be_written_after_sigterm() {
     let save = |flags: &[&str], signals: &[(Signal, u64)]| {
-        let mut job = python(script("saves", text).args(flags), "saves", &[]).start();
-        job.read_until(|text| text.matches("ready\n").count() == 2);
-        let begun = Instant::now();
-        for (signal, ms) in signals {
-            std::thread::sleep(std::time::Duration::from_millis(*ms));
-            kill(Pid::from_raw(job.pid()), *signal).expect("it lives");
-        }
-        let outcome = job.finish();
-        (outcome.code, outcome.stdout.matches("saved\n").count(), begun.elapsed().as_secs_f64())
+        saved(python(script("saves", SAVES).args(flags), "saves", &[]), 2, signals)
     };
     let (term, int) = (Signal::SIGTERM, Signal::SIGINT);
     let (code, saved, _) = save(&[], &[(term, 0), (term, 1)]);
@@ -171,4 +179,20 @@ time.sleep(100)
     assert_eq!((code, saved), (130, 0), "after Ctrl-C two seconds are left");
     let (code, saved, _) = save(&["--kill-after", "20"], &[(int, 0)]);
     assert_eq!((code, saved), (130, 2), "or as many as were asked for");
+}
+
+#[test]
+fn a_checkpoint_can_be_written_on_both_nodes_after_sigterm() {
+    let nodes = Nodes::new("saves");
+    let save = |flags: &[&str], signals: &[(Signal, u64)]| {
+        let run = nodes.vmpirun("saves").with_file("saves.py", SAVES).args(["-n", "4"]).args(flags);
+        saved(python(run, "saves", &[]), 4, signals)
+    };
+    let (term, int) = (Signal::SIGTERM, Signal::SIGINT);
+    let (code, saved, took) = save(&[], &[(term, 0), (term, 1)]);
+    assert_eq!((code, saved), (143, 4), "{took}");
+    let (code, saved, _) = save(&[], &[(term, 0), (term, 500)]);
+    assert_eq!((code, saved), (143, 0), "a second one kills on both");
+    let (code, saved, _) = save(&["--kill-after", "20"], &[(int, 0)]);
+    assert_eq!((code, saved), (130, 4), "as many as were asked for");
 }

@@ -150,7 +150,7 @@ pub fn signal_name(signal: i32) -> String {
         libc::SIGBUS => ", memory that its file does not have",
         libc::SIGFPE => ", arithmetic error",
         libc::SIGILL => ", invalid instruction",
-        libc::SIGABRT => ", abort() or a failed assertion",
+        libc::SIGABRT => ", abort(), a failed assertion or an uncaught C++ exception",
         libc::SIGKILL => ", by kill -9 or the kernel's out-of-memory killer",
         libc::SIGXCPU => ", CPU time limit",
         _ => "",

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::status_page::{self, StatusPage};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use vmpi_shared::control::{Connection, JobReport, Reply, Request, SOCKET_NAME, STATUS_FLINK_NAME};
 use vmpi_shared::{escape, runtime_dir};
@@ -26,10 +27,21 @@ pub struct Peer {
     pub place: Place,
 }
 
+/// Tell of something once, however often a command looks at the daemons.
+fn note(why: &HelloError) {
+    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let sentence = format!("note: {why}");
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if !told.contains(&sentence) {
+        complain(&sentence);
+        told.push(sentence);
+    }
+}
+
 /// The user's runtime directory, the private ones below it, and those in /tmp for which there was no room there.
 pub fn places() -> Vec<Place> {
     let base = runtime_dir::default_path();
-    let own = daemon::is_own_dir(&base).inspect_err(|why| complain(&format!("note: {why}"))).unwrap_or(false);
+    let own = daemon::is_own_dir(&base).inspect_err(note).unwrap_or(false);
     let below = own.then(|| std::fs::read_dir(&base).ok()).flatten().into_iter().flatten().flatten();
     let mut dirs: Vec<PathBuf> = below.map(|entry| entry.path()).filter(|dir| runtime_dir::is_private(dir)).collect();
     dirs.extend(daemon::fallback_dirs());
@@ -50,7 +62,7 @@ pub fn peers() -> Vec<Peer> {
         match daemon::hello(&place.dir.join(SOCKET_NAME)) {
             Ok((connection, pid)) => peers.push(Peer { connection, pid, place }),
             Err(HelloError::Unreachable { .. }) => {}
-            Err(why) => complain(&format!("note: {why}")),
+            Err(why) => note(&why),
         }
     }
     peers

@@ -149,8 +149,8 @@ impl Image {
         self.exports.get(&address).is_none_or(|(_, size)| *size == 0 || probe.wrapping_sub(address) < *size)
     }
 
-    /// Take note of the exported functions. One that is but a jump to another place gives its name to that place, since only that is
-    /// ever on a stack.
+    /// Take note of the exported functions. One of vmpi's that is but a jump to another place gives its name to that place, since only that
+    /// is ever on a stack. Elsewhere such a place may be an entry of the table of procedures, and what lies behind that anybody's.
     fn read_exports(&mut self, file: &object::File) {
         let code: Vec<(u64, &[u8])> = file
             .sections()
@@ -167,7 +167,8 @@ impl Image {
         for symbol in exports() {
             let Ok(name) = symbol.name() else { continue };
             let name = if self.in_vmpi { fortran_name(name) } else { None }.unwrap_or_else(|| name.to_owned());
-            match jump_targets(&code, symbol.address(), &words)[..] {
+            let targets = if self.in_vmpi { jump_targets(&code, symbol.address(), &words) } else { Vec::new() };
+            match targets[..] {
                 [] => self.prefer(symbol.address(), &name, symbol.size()),
                 ref targets => targets.iter().for_each(|target| self.prefer(*target, &name, 0)),
             }
@@ -290,6 +291,21 @@ mod tests {
         for symbol in ["MPI_Recv", "PMPI_Recv", "MPIX_Rtime", "ompi_mpi_comm_world", "mpi_", "main"] {
             assert_eq!(name(symbol), "", "{symbol}");
         }
+    }
+
+    /// libc's `__sched_cpufree` is a jump to the entry of free, behind which there are functions without a name.
+    #[test]
+    fn exports_of_other_libraries_stay_where_they_are() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let libc = maps.lines().find_map(|line| Some(&line[line.find('/')?..]).filter(|path| path.contains("libc.so")));
+        let libc = Path::new(libc.unwrap());
+        let bytes = bytes::of(libc).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let known: BTreeSet<u64> = file.dynamic_symbols().map(|symbol| symbol.address()).collect();
+        let image = Image::load(libc);
+        assert!(!image.exports.is_empty());
+        let moved: Vec<_> = image.exports.iter().filter(|(address, _)| !known.contains(address)).collect();
+        assert!(moved.is_empty(), "{moved:?}");
     }
 
     /// This test's own function is found with its file and line.
