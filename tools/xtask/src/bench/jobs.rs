@@ -103,7 +103,7 @@ mod tests {
             assert_eq!(text.matches("add_test(").count(), 20);
             let two = text.lines().nth(1).unwrap();
             assert!(two.contains("[==[-n]==] [==[2]==] [==[/p]==] [==[work]==]"), "{two}");
-            assert_eq!(two.contains("--cores"), false, "{two}");
+            assert!(!two.contains("--cores"), "{two}");
             assert!(command.get_args().any(|word| word == "-j2"));
         }
         std::fs::remove_dir_all(&dir).unwrap();
