@@ -1,5 +1,5 @@
-/* Rank 0 waits, outside MPI, for a word of shared memory that rank 1 writes: "late" after it has got a message from rank 0 that comes later than rank 0's clock;
-   "soon" before it waits for anything. */
+/* Rank 0 waits, outside MPI, for a word of shared memory that rank 1 writes: "late" after it has got a message, from anybody, that comes later than rank 0's clock;
+   "soon" before it waits for anything; "named" after it has got one that it asks rank 0 for: on links that are not shared it is known when that comes. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ __attribute__((noinline)) static void wait_for_the_flag(void)
 
 int main(int argc, char **argv)
 {
-    int rank, word = 0, late = argc > 2 && !strcmp(argv[2], "late");
+    int rank, word = 0, soon = argc > 2 && !strcmp(argv[2], "soon"), named = argc > 2 && !strcmp(argv[2], "named");
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     int file = open(argv[1], O_RDWR | O_CREAT, 0600);
@@ -32,9 +32,9 @@ int main(int argc, char **argv)
         wait_for_the_flag();
         printf("seen\n");
     } else if (rank == 1) {
-        if (!late)
+        if (soon)
             *flag = 1;
-        MPI_Recv(&word, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Recv(&word, 1, MPI_INT, named ? 0 : MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         *flag = 1;
     }
     MPI_Barrier(MPI_COMM_WORLD);

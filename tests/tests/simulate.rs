@@ -258,8 +258,10 @@ fn a_rank_that_spins_outside_mpi_is_named_with_its_place() {
     let scratch = Scratch::new("simulated-spin");
     let file = |name: &str| scratch.path().join(name).to_string_lossy().into_owned();
     // One that another rank ends without waiting for anything is nobody's fault.
-    let soon = good("simulated_spin.c", 2, &["--compute", "none", "-V", "2"], &[&file("soon"), "soon"]);
-    assert_eq!(soon.stdout, "seen\n");
+    for how in ["soon", "named"] {
+        let ended = good("simulated_spin.c", 2, &["--compute", "none", "-V", "2"], &[&file(how), how]);
+        assert_eq!(ended.stdout, "seen\n", "{how}");
+    }
     let begun = Instant::now();
     let late = run("simulated_spin.c", 3, &["--compute", "none", "-V", "3"], &[&file("late"), "late"]);
     assert_eq!(late.code, 123, "{late:?}");

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BATCHES = 15, MOST = 4 << 20, SMALL = 1 };
+enum { BATCHES = 15, MOST = 4 << 20, SMALL = 1, SIZES = 17, SWEEPS = 9, OF_A_SWEEP = 2 };
 
 static int rank;
 static char *data;
@@ -34,15 +34,19 @@ static void there_and_back(int bytes) {
     }
 }
 
-static double half_round_trip(int bytes) {
-    double batches[BATCHES];
-    int rounds = bytes < 65536 ? 200 : 20;
-    for (int batch = -1; batch < BATCHES; batch++) {
-        double begin = MPI_Wtime();
-        for (int i = 0; i < rounds; i++) there_and_back(bytes);
-        if (batch >= 0) batches[batch] = (MPI_Wtime() - begin) / rounds / 2 * 1e6;
-    }
-    return median(batches, BATCHES);
+/* All sizes in turn, several times: what else the machine does for some milliseconds then spoils a few values of a size, and not all of them. */
+static void half_round_trips(const int *sizes, double *us) {
+    static double batches[SIZES][SWEEPS * OF_A_SWEEP];
+    for (int sweep = 0; sweep < SWEEPS; sweep++)
+        for (int size = 0; size < SIZES; size++)
+            for (int batch = -1; batch < OF_A_SWEEP; batch++) {
+                int rounds = sizes[size] < 65536 ? 200 : 20;
+                double begin = MPI_Wtime();
+                for (int i = 0; i < rounds; i++) there_and_back(sizes[size]);
+                double took = (MPI_Wtime() - begin) / rounds / 2 * 1e6;
+                if (batch >= 0) batches[size][sweep * OF_A_SWEEP + batch] = took;
+            }
+    for (int size = 0; size < SIZES; size++) us[size] = median(batches[size], SWEEPS * OF_A_SWEEP);
 }
 
 /* How long rank 0 is in MPI_Send, and in MPI_Recv of what has come already. */
@@ -113,10 +117,11 @@ int main(int argc, char **argv) {
     overheads(&send, &receive);
     double between = gap();
     if (rank == 0) printf("overheads %.4f %.4f %.4f\n", send, receive, between);
-    for (int bytes = 1; bytes <= MOST; bytes = bytes == 1 ? 128 : 2 * bytes) {
-        double us = half_round_trip(bytes);
-        if (rank == 0) printf("time %d %.4f\n", bytes, us);
-    }
+    int sizes[SIZES];
+    double us[SIZES];
+    for (int size = 0; size < SIZES; size++) sizes[size] = size == 0 ? 1 : 64 << size;
+    half_round_trips(sizes, us);
+    for (int size = 0; size < SIZES && rank == 0; size++) printf("time %d %.4f\n", sizes[size], us[size]);
     for (int bytes = 128; bytes <= MOST && goes_on; bytes *= 2) {
         goes_on = is_eager(bytes);
         MPI_Bcast(&goes_on, 1, MPI_INT, 0, MPI_COMM_WORLD);

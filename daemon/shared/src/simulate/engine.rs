@@ -9,9 +9,8 @@
 //! What arrives at a rank is hung in its list. A rank takes from there what its clock has reached, and nothing else.
 
 use super::heap::{self, Entry, Key};
-use super::layout::{Counts, Event, Flowing, Part, SimRank, status, what};
+use super::layout::{Counts, DETACHED, Event, Flowing, Part, SimRank, status, what};
 use super::network::{Cost, Flow, Network};
-use super::rank::DETACHED;
 use crate::matching::envelope::{Envelope, FLAG_SYNC, kind};
 use crate::matching::queues::answer;
 use crate::mem::sync::Ordering;

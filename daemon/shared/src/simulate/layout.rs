@@ -137,6 +137,9 @@ pub struct SimRank {
     pub unused: [u64; 7],
 }
 
+/// The sender's request of a message that has left its buffer: none, but a number by which the copy is known.
+pub(crate) const DETACHED: u32 = 1 << 31;
+
 /// Add to a rank's account, which only one process writes at a time: its own, or, while the rank is in a collective that is played, who has the lock.
 #[inline]
 pub(super) fn add(account: &AtomicU64, amount: u64) {

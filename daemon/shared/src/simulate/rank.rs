@@ -1,7 +1,7 @@
 //! What a rank itself knows of its virtual time, and how what it sends gets to the engine.
 
 use super::engine::Departure;
-use super::layout::{Step, add, status};
+use super::layout::{DETACHED, Step, add, status};
 use super::{Compute, Exhausted, Network, SimulationSegment};
 use crate::matching::envelope::{Envelope, FLAG_SYNC, kind};
 use crate::mem::sync::Ordering;
@@ -19,9 +19,6 @@ pub enum Fault {
     /// The kernel lets this rank not copy from that one.
     NoCopy { from: u32 },
 }
-
-/// The sender's request of a message that has left its buffer: none, but a number by which the copy is known.
-pub(crate) const DETACHED: u32 = 1 << 31;
 
 /// A rank's virtual time.
 pub struct Simulated {

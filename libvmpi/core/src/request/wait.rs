@@ -148,13 +148,21 @@ pub(super) fn await_slots(seen: u64, open: &[Slot], missing: u32, call: u32) -> 
     for slot in open {
         queues.slots[slot.0 as usize].flags &= !FLAG_AWAITED;
     }
-    if held::is_held() && held::is_pending() {
-        lock::let_signals_come();
+    if held::is_held() && let_held_signals_come() {
         return false;
     }
-    let queues = endpoint().queues();
     let all = flag == FLAG_AWAITED && !open.is_empty() && missing as usize >= open.len();
     all && queues.head.wait_count == 0 && queues.head.wake == 0
+}
+
+/// True: some have come, and their handlers may have called MPI.
+#[cold]
+fn let_held_signals_come() -> bool {
+    let pending = held::is_pending();
+    if pending {
+        lock::let_signals_come();
+    }
+    pending
 }
 
 /// Run an operation to its end: the blocking form of a collective.

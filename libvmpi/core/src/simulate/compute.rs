@@ -1,6 +1,6 @@
 //! The time between two calls of MPI: what the rank has computed, on the simulated machine, and what its clock says by then.
 
-use super::{MINE, RELAXED, now, spend, tape};
+use super::{MINE, RELAXED, now, owed, spend, tape};
 use crate::errors::{Class, Error, Result};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
@@ -105,7 +105,7 @@ fn pay_for(name: &'static str) {
 /// It computes from now on.
 pub(crate) fn left() {
     pay();
-    super::wait::pay();
+    owed::pay();
     if !IS_MEASURED.load(RELAXED) {
         return;
     }

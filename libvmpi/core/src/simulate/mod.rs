@@ -5,6 +5,7 @@
 
 pub mod clocks;
 mod compute;
+mod owed;
 mod tape;
 pub(crate) mod wait;
 

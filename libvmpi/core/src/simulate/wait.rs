@@ -1,7 +1,7 @@
 //! When a rank waits or looks in virtual time, and what its messages cost it.
 
-use super::{MINE, RELAXED, compute, is_on, now, spend};
-use crate::process::{self, endpoint, endpoint_if_any};
+use super::{MINE, RELAXED, compute, is_on, now, owed, spend};
+use crate::process::{self, endpoint};
 use std::sync::atomic::AtomicU32;
 use vmpi_shared::endpoint::Endpoint;
 use vmpi_shared::matching::request::FLAG_AWAITED;
@@ -99,15 +99,6 @@ pub(crate) fn received(from: u32, bytes: u64) {
     }
 }
 
-/// The call is over: what it has received has kept this rank busy.
-pub(super) fn pay() {
-    if is_on()
-        && let Some(endpoint) = endpoint_if_any()
-    {
-        endpoint.pay_in_virtual_time();
-    }
-}
-
 /// Messages to `to` of up to so many bytes go without its receiver.
 #[cold]
 pub(crate) fn eager_limit(to: u32) -> u32 {
@@ -129,7 +120,7 @@ pub(crate) fn may_wait(may: bool) {
 /// A receive is about to be posted in this slot.
 #[cold]
 pub(crate) fn posting(slot: u32) {
-    pay();
+    owed::pay();
     if let Some(now) = now() {
         endpoint().queues().slots[slot as usize].posted_at = now;
     }

@@ -100,6 +100,7 @@ impl Queues<'_> {
     }
 
     /// The first of those without any of `flags`, and whether it has a wildcard.
+    #[inline(always)]
     pub(super) fn first_posted(&self, envelope: &Envelope, flags: u32) -> Option<(bool, u32)> {
         let bin = bin_of(envelope.context, envelope.source, envelope.tag);
         let scan = |first: u32| {

@@ -7,8 +7,6 @@ use super::signals;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// The program has a handler for a signal from outside.
-static HANDLED: AtomicBool = AtomicBool::new(false);
 static HELD: AtomicBool = AtomicBool::new(false);
 /// The program's mask meanwhile.
 static MASK: AtomicU64 = AtomicU64::new(0);
@@ -19,13 +17,9 @@ pub fn set_note(note: fn()) {
     let _ = NOTED.set(note);
 }
 
-pub(super) fn note_handled(handled: bool) {
-    HANDLED.store(handled, Relaxed);
-}
-
 /// May a handler of the program's run while something is guarded? Known from the first guard on.
 pub fn may_come() -> bool {
-    HANDLED.load(Relaxed)
+    signals::may_come()
 }
 
 #[inline(always)]
@@ -41,8 +35,15 @@ pub fn hold() -> bool {
     }
 }
 
+/// All signals are held back for a step: those from outside also after it, if one may come.
+pub(super) fn go_on(step: &mut signals::Held) {
+    if may_come() && !is_held() {
+        note(step.go_on());
+    }
+}
+
 /// They are held back already, and this is the program's mask.
-pub(super) fn note(mask: u64) {
+fn note(mask: u64) {
     MASK.store(mask, Relaxed);
     HELD.store(true, Relaxed);
     if let Some(note) = NOTED.get() {

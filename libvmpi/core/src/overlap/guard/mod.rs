@@ -159,7 +159,7 @@ pub fn arm(addr: usize, len: usize, access: Access, ticket: u32) -> Result<(), N
             table::enter(ticket, wanted, access);
             trap::catch_calls(true);
             if is_inside() {
-                signals.go_on();
+                held::go_on(&mut signals);
             }
         }
         Err(_) if first => trap::take_down(),

@@ -1,6 +1,6 @@
 //! The program's own handlers for SIGSEGV and SIGSYS while this module's are in their place, and what would hold those two back.
 
-use super::{NotGuardable, held, raw};
+use super::{NotGuardable, raw};
 use libc::{SIGSEGV, SIGSYS, c_int, c_void, siginfo_t, ucontext_t};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -40,6 +40,8 @@ const NONE: Action = Action { handler: libc::SIG_DFL, flags: 0, restorer: 0, mas
 static KEPT: Kept = Kept(UnsafeCell::new([NONE; 2]));
 /// SIGSEGV is with the program's handler for the moment.
 static LENT: AtomicBool = AtomicBool::new(false);
+/// The program has a handler for a signal from outside.
+static HANDLED: AtomicBool = AtomicBool::new(false);
 /// Handlers of last words, vmpi's and libgfortran's: they end the process, so they may hold back what they like.
 static LAST_WORDS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
@@ -117,13 +119,17 @@ impl Held {
         if held.0 & NEEDED == 0 { Ok(held) } else { Err(NotGuardable::Blocked(0)) }
     }
 
-    /// Those that come from outside are held back further on (`held`).
-    pub(super) fn go_on(&mut self) {
-        if held::may_come() && !held::is_held() {
-            held::note(self.0);
-            self.0 |= !SYNCHRONOUS;
-        }
+    /// Those that come from outside stay held back; the mask without that.
+    pub(super) fn go_on(&mut self) -> u64 {
+        let mask = self.0;
+        self.0 |= !SYNCHRONOUS;
+        mask
     }
+}
+
+/// May a handler of the program's run while something is guarded? Known from the first guard on.
+pub(super) fn may_come() -> bool {
+    HANDLED.load(Relaxed)
 }
 
 /// Hold back those that come from outside; what the mask was.
@@ -162,7 +168,7 @@ pub(super) fn survey() -> Result<(), NotGuardable> {
         }
         handled |= action.comes_from_outside(signal);
     }
-    held::note_handled(handled);
+    HANDLED.store(handled, Relaxed);
     Ok(())
 }
 
@@ -228,7 +234,7 @@ pub(super) unsafe fn action(arguments: &[u64; 6]) -> Option<i64> {
     }
     if signal != SIGSEGV {
         if wanted.is_some_and(|action| (1..=NSIG).contains(&signal) && action.comes_from_outside(signal)) {
-            held::note_handled(true);
+            HANDLED.store(true, Relaxed);
         }
         // SAFETY: the caller's.
         return Some(unsafe { raw::call(libc::SYS_rt_sigaction as u64, *arguments) });
