@@ -140,8 +140,8 @@ impl Image {
     fn exported(&self, at: u64, probe: u64) -> Option<&str> {
         let (start, (name, size)) = self.exports.range(..=at).next_back()?;
         // Of a function with jumps to it the size is not known; but not where another one begins.
-        let reaches = || self.begins.range(start + 1..=probe).next().is_none();
-        (if *size == 0 { reaches() } else { probe - *start < *size }).then_some(name)
+        let reaches = || probe <= *start || self.begins.range(start + 1..=probe).next().is_none();
+        (if *size == 0 { reaches() } else { probe.wrapping_sub(*start) < *size }).then_some(name)
     }
 
     /// Is the function that begins at `address` not known to end before `probe`?
@@ -309,6 +309,22 @@ mod tests {
     }
 
     /// This test's own function is found with its file and line.
+    #[test]
+    fn a_function_of_unknown_size_reaches_from_its_first_byte_to_where_the_next_one_begins() {
+        let image = Image {
+            path: PathBuf::new(),
+            debug: OnceCell::new(),
+            exports: BTreeMap::from([(10, ("known".to_owned(), 0)), (40, ("sized".to_owned(), 4))]),
+            begins: BTreeSet::from([10, 20, 40]),
+            in_vmpi: true,
+        };
+        let at = |at: u64| image.exported(at, at);
+        assert_eq!([at(9), at(10), at(19), at(20)], [None, Some("known"), Some("known"), None]);
+        assert_eq!([at(40), at(43), at(44)], [Some("sized"), Some("sized"), None]);
+        // Right behind a call that does not return another function may begin: its return address, less one.
+        assert_eq!(image.exported(10, 9), Some("known"));
+    }
+
     #[test]
     fn an_address_of_this_process_has_a_name() {
         let address = an_address_of_this_process_has_a_name as *const () as u64;

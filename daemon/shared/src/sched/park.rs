@@ -8,7 +8,7 @@ use super::dispatch::dispatch;
 use super::permit::{GRANTED, NONE, PARKED, Permit, Release, SPIN};
 use super::wake::{decline_spin, wake};
 use super::{policy, run_queue};
-use crate::mem::sync::{Ordering, fence, fence_behind_step, futex_wait, futex_wake, yield_cpu};
+use crate::mem::sync::{AtomicU32, Ordering, fence, fence_behind_step, futex_wait, futex_wake, yield_cpu};
 use crate::node::run_state::{CLAIMED, OPEN, RunState, holder_word};
 use crate::node::{CoreDescriptor, NodeSegment, RankDescriptor};
 use std::sync::OnceLock;
@@ -117,6 +117,17 @@ fn give_on(node: &NodeSegment, me: u32, core: u32) {
     }
 }
 
+/// Sleep until the permit changes, or this process has something to do of its own.
+#[cold]
+#[inline(never)]
+fn sleep_looking_up(node: &NodeSegment, me: u32, permit: &AtomicU32, look_up: &LookUp) {
+    let looks_up = (look_up.wanted)();
+    futex_wait(permit, PARKED, looks_up.then_some(LOOK_UP_EVERY));
+    if looks_up && permit.load(SEQ) != NONE && (look_up.wakes)() {
+        wake(node, me);
+    }
+}
+
 /// Wait for the core in the run queue.
 pub(super) fn await_core(node: &NodeSegment, me: u32) {
     while await_permit(node, me, node.rank(me), Release::Alone) == Permit::Spin {
@@ -176,12 +187,11 @@ pub(super) fn await_permit(node: &NodeSegment, me: u32, rank: &RankDescriptor, h
                     let _ = permit.compare_exchange(PARKED, NONE, SEQ, SEQ);
                     return Permit::Run;
                 }
-                let looks_up = LOOK_UP.get().filter(|look_up| (look_up.wanted)());
-                futex_wait(permit, PARKED, looks_up.map(|_| LOOK_UP_EVERY));
+                match LOOK_UP.get() {
+                    None => futex_wait(permit, PARKED, None),
+                    Some(look_up) => sleep_looking_up(node, me, permit, look_up),
+                };
                 awake = permit.load(SEQ) == NONE;
-                if !awake && looks_up.is_some_and(|look_up| (look_up.wakes)()) {
-                    wake(node, me);
-                }
                 if awake && take_open(node, me, rank) {
                     return Permit::Run;
                 }
