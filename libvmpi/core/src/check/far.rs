@@ -38,6 +38,8 @@ struct Known {
     own: HashMap<Call, VecDeque<Own>>,
     /// Reports, with their nodes, of calls that it has not made yet. Those of one node come in order.
     early: HashMap<Call, VecDeque<(u32, Record)>>,
+    /// So many calls and reports are in the two.
+    held: usize,
     is_full: bool,
 }
 
@@ -47,8 +49,9 @@ impl Known {
         let calls = self.own.get_mut(&call);
         let at = calls.as_ref().and_then(|calls| calls.iter().position(|own| !own.reported.contains(&node)));
         let (Some(calls), Some(at)) = (calls, at) else {
-            self.is_full |= self.early.len() >= MOST;
+            self.is_full |= self.held >= MOST;
             if !self.is_full {
+                self.held += 1;
                 self.early.entry(call).or_default().push_back((node, *record));
             }
             return None;
@@ -59,6 +62,7 @@ impl Known {
         let found = (own.seen, own.site);
         if own.left == 0 {
             calls.remove(at);
+            self.held -= 1;
         }
         if calls.is_empty() {
             self.own.remove(&call);
@@ -68,14 +72,16 @@ impl Known {
 
     /// This rank makes a call, of which so many nodes report: reports that have come before.
     fn make(&mut self, call: Call, (seen, site): (Seen, Site), reports: usize) -> Vec<Record> {
-        self.is_full |= self.own.len() >= MOST;
+        self.is_full |= self.held >= MOST;
         if self.is_full || reports == 0 {
             return Vec::new();
         }
+        self.held += 1;
         let own = Own { seen, site, reported: Vec::new(), left: reports };
         self.own.entry(call).or_default().push_back(own);
-        let early = self.early.remove(&call).into_iter().flatten();
-        early.filter_map(|(node, record)| self.hear(call, node, &record).map(|_| record)).collect()
+        let early = self.early.remove(&call).unwrap_or_default();
+        self.held -= early.len();
+        early.into_iter().filter_map(|(node, record)| self.hear(call, node, &record).map(|_| record)).collect()
     }
 }
 
@@ -172,7 +178,17 @@ mod tests {
         for kind in [1, 2] {
             assert_eq!(known.hear(call, 2, &seen(kind).record()).map(|(seen, _)| seen.what.kind), Some(kind));
         }
-        assert!(known.own.is_empty() && known.early.is_empty());
+        assert!(known.own.is_empty() && known.early.is_empty() && known.held == 0);
+    }
+
+    /// However many reports come of one call, whoever sends them.
+    #[test]
+    fn what_is_remembered_has_a_bound() {
+        let mut known = Known::default();
+        for _ in 0..MOST + 10 {
+            assert!(known.hear([4, 0, 1], 1, &seen(1).record()).is_none());
+        }
+        assert!(known.is_full && known.early.values().map(VecDeque::len).sum::<usize>() == MOST);
     }
 
     #[test]
