@@ -1,4 +1,4 @@
-/* What there is not in virtual time: simulated_refused window|spawn|port|threads. */
+/* What there is not in virtual time: simulated_refused spawn|port|threads. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,11 +9,7 @@ int main(int argc, char **argv)
     int rank, provided;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (!strcmp(what, "window")) {
-        int *memory;
-        MPI_Win window;
-        MPI_Win_allocate(sizeof *memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
-    } else if (!strcmp(what, "spawn")) {
+    if (!strcmp(what, "spawn")) {
         MPI_Comm children;
         MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
     } else if (!strcmp(what, "port")) {

@@ -73,6 +73,90 @@ fn messages_take_what_the_machine_says_to_the_picosecond() {
     assert_eq!(line("burst 10 "), last + SWITCH.half(0));
 }
 
+/// There and back, with so many bytes each way.
+fn there_and_back(level: &Level, bytes: u64, back: u64) -> u64 {
+    level.send + 2 * level.wire + (bytes + back) * level.byte
+}
+
+#[test]
+fn one_sided_operations_take_what_the_machine_says() {
+    for (peer, level) in [("7", &SWITCH), ("1", &SOCKET)] {
+        let outcome = good("simulated_windows.c", 8, &["--compute", "none"], &["times", peer]);
+        let line = |start: &str| {
+            let found = outcome.stdout.lines().find_map(|line| line.strip_prefix(&format!("0] {start} ")));
+            found.and_then(|value| value.parse::<u64>().ok()).unwrap_or_else(|| panic!("no {start} in {outcome:?}"))
+        };
+        let fits = |start: &str, wanted: u64| {
+            let found = line(start);
+            // A time that is no whole number of picoseconds in the machine's arithmetic is the next one, each way.
+            assert!((wanted..=wanted + 2).contains(&found), "{start}, rank {peer}: {found}, not {wanted}");
+        };
+        for bytes in [8, 4096, 100_000, 1 << 20] {
+            fits(&format!("put {bytes}"), there_and_back(level, bytes, 0));
+            fits(&format!("get {bytes}"), there_and_back(level, 0, bytes));
+        }
+        fits("alone put 4096", there_and_back(level, 4096, 0));
+        fits("alone get 4096", there_and_back(level, 0, 4096));
+        fits("fetch", there_and_back(level, 8, 8));
+        fits("swap", there_and_back(level, 16, 8));
+        fits("unlock", level.send);
+        // The barrier's last message may hold the interface.
+        let lock = line("lock");
+        assert!((there_and_back(level, 0, 0)..there_and_back(level, 0, 0) + 400_000).contains(&lock), "{lock}");
+    }
+    // Who polls sees what has come, not what is yet to.
+    let flags = good("simulated_windows.c", 8, &["--compute", "none"], &["flags", "10"]);
+    let round = flags.stdout.lines().find_map(|line| line.strip_prefix("0] flags ")?.parse::<u64>().ok());
+    let least = 2 * (SOCKET.send + SOCKET.wire + 8 * SOCKET.byte);
+    assert!(round.is_some_and(|round| (least..least + 4_000_000).contains(&round)), "{flags:?}");
+}
+
+/// Fetched numbers, swaps and locks, by ranks that come at different times.
+#[test]
+fn who_is_first_at_a_number_is_the_same_in_each_run() {
+    let first = lines(&good("simulated_windows.c", 12, &["--compute", "none"], &["order"]));
+    assert_eq!(first.len(), 12 * (20 + 5 + 8), "{first:?}");
+    let runs: [&[&str]; 4] = [
+        &["--compute", "none", "-V", "12"],
+        &["--compute", "none", "-V", "12", "--policy", "lifo"],
+        &["--compute", "none", "-V", "6", "--balance", "steal"],
+        &["--compute", "none", "-V", "6", "--quantum", "1"],
+    ];
+    for flags in runs {
+        let again = lines(&good("simulated_windows.c", 12, flags, &["order"]));
+        let differs = first.iter().zip(&again).find(|(first, again)| first != again);
+        assert!(again.len() == first.len() && differs.is_none(), "{flags:?}: {differs:?}");
+    }
+}
+
+#[test]
+fn windows_and_shared_file_pointers_give_the_same_answers_in_virtual_time() {
+    let cases: [(&str, u32, &[&str]); 12] = [
+        ("rma_move.c", 4, &[]),
+        ("rma_move.c", 6, &["apart"]),
+        ("rma_accumulate.c", 6, &[]),
+        ("rma_sync.c", 6, &[]),
+        ("rma_win.c", 4, &[]),
+        ("rma_win.c", 5, &["apart"]),
+        ("rma_errors.c", 3, &[]),
+        ("rma_query.c", 4, &[]),
+        ("rma_spin.c", 6, &["get", "20", "apart"]),
+        ("rma_spin.c", 6, &["fetch", "20", "apart"]),
+        ("rma_spin.c", 6, &["swap", "20", "apart"]),
+        ("io_shared.c", 6, &[]),
+    ];
+    for (program, ranks, args) in cases {
+        Turn::beside_others();
+        let binary = built(program);
+        let real = Vmpirun::new("real").args(["-n", &ranks.to_string()]).arg(binary).args(args).run();
+        let virtual_time = good(program, ranks, &["--compute", "none"], args);
+        assert_eq!(real.code, 0, "{program}: {real:?}");
+        assert_eq!(lines(&virtual_time), lines(&real), "{program} {args:?}");
+    }
+    let apart = run("rma_win.c", 5, &["--compute", "none"], &[]);
+    assert!(apart.code != 0 && apart.stderr.contains("is on another host of the simulated machine"), "{apart:?}");
+}
+
 /// The lines that all ranks print, in an order that does not depend on who printed first.
 fn lines(outcome: &Outcome) -> Vec<String> {
     let mut lines: Vec<String> = outcome.stdout.lines().map(str::to_owned).collect();
@@ -173,8 +257,9 @@ fn a_barrier_of_many_ranks_takes_as_many_rounds_as_a_dissemination_has() {
 
 #[test]
 fn collectives_give_the_same_results_in_virtual_time() {
-    for program in ["coll.c", "nbc.c", "comms.c"] {
-        let outcome = good(program, 6, &["-V", "3", "--compute", "none"], &[]);
+    // The last one is for ranks of one node, here of one simulated host.
+    for (program, ranks) in [("coll.c", 6), ("nbc.c", 6), ("comms.c", 4)] {
+        let outcome = good(program, ranks, &["-V", "3", "--compute", "none"], &[]);
         assert!(outcome.stdout.contains("all checks hold"), "{program}: {outcome:?}");
     }
 }
@@ -239,7 +324,6 @@ fn what_is_not_simulated_is_refused_with_a_sentence() {
 #[test]
 fn calls_that_are_not_simulated_say_why() {
     let cases = [
-        ("window", "a window for one-sided communication is not offered in a simulated job"),
         ("spawn", "MPI_Comm_spawn is not offered in a simulated job"),
         ("port", "MPI_Open_port is not offered in a simulated job"),
     ];

@@ -7,7 +7,7 @@
 use super::Endpoint;
 use super::transfer::RankMover;
 use crate::matching::envelope::{Envelope, kind};
-use crate::matching::queues::Claims;
+use crate::matching::queues::{Claims, answer};
 use crate::mem::slab::Slab;
 use crate::node::NodeSegment;
 use crate::sched::{self, Wait};
@@ -81,6 +81,34 @@ impl Endpoint {
         if is_ahead {
             self.look_in_virtual_time();
         }
+    }
+
+    /// One-sided: `bytes` go to rank `to`, where `request` of this rank does something (`Does`) unless that has been done, and `back` come back; `flags`: of
+    /// `kind::OPERATION`.
+    #[cold]
+    pub fn operate_in_virtual_time(&mut self, to: u32, request: u32, (bytes, back): (u64, u64), flags: u8) {
+        let (node, me) = (&self.node, self.me);
+        let Some(simulated) = &mut self.simulated else { return };
+        let mut envelope = answer(kind::OPERATION, request);
+        (envelope.from, envelope.len, envelope.flags) = (me, bytes, flags);
+        envelope.set_offset(back);
+        let is_ahead = simulated.send(to, &envelope);
+        wake_all(node, me, &mut simulated.woken);
+        if is_ahead {
+            self.look_in_virtual_time();
+        }
+    }
+
+    /// What this rank has begun at another one's memory has got there.
+    fn do_operation(&mut self, at: u64, request: u32) {
+        let (node, me) = (&self.node, self.me);
+        let Some(simulated) = &mut self.simulated else { return };
+        let grants = (simulated.does)(request);
+        let segment = simulated.segment;
+        let done =
+            segment.locked(me, |engine| engine.has_done(me, at, &grants, &*simulated.network, &mut simulated.woken));
+        simulated.note(done);
+        wake_all(node, me, &mut simulated.woken);
     }
 
     /// Take what arrives until this rank's clock, all of it: wait until that is there. False: nothing has come since the last time.
@@ -263,6 +291,10 @@ impl Endpoint {
         let Some(simulated) = &mut self.simulated else { return };
         let mut taken = std::mem::take(&mut simulated.taken);
         for (at, envelope) in taken.drain(..) {
+            if envelope.kind == kind::OPERATION {
+                self.do_operation(at, envelope.request);
+                continue;
+            }
             if self.simulated.as_mut().is_some_and(|simulated| !simulated.answered(&envelope)) {
                 continue;
             }

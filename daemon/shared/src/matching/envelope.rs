@@ -33,6 +33,9 @@ pub mod kind {
     /// With progress by ranks: the receive of what request `request` has announced is there, and the carriers are to move it (`peer_request`: their number
     /// for it, `len` bytes) when the sender itself says so, by sending the same back.
     pub const GO: u8 = 12;
+    /// In virtual time: what rank `from` does in the memory of another one by one-sided communication (`simulate::operations`). `len` bytes go there, and
+    /// `offset` come back with the answer, a FIN for request `request`.
+    pub const OPERATION: u8 = 13;
 }
 
 /// The last piece that the sender gives without being asked again.
@@ -44,6 +47,10 @@ pub const FLAG_SYNC: u8 = 1;
 pub const FLAG_MAPPED: u8 = 4;
 /// RTS: only the sender can reach the data (`elements`).
 pub const FLAG_ELEMENTS: u8 = 8;
+/// OPERATION: it has been done where it begins, since no other one may touch the same memory meanwhile.
+pub const FLAG_DONE: u8 = 16;
+/// OPERATION: what is done there says when it is answered.
+pub const FLAG_UNANSWERED: u8 = 32;
 
 /// A message's head, and a payload or where it lies. Fixed-width integers only; all-zero is no message.
 ///

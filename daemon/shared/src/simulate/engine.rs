@@ -42,7 +42,7 @@ const REACHED_TIE: u64 = 1 << 63;
 /// Answers are told apart by what they answer, not by a number of who answers: when in real time it comes to that may differ.
 const ANSWERS: u64 = 1 << 62;
 
-fn answer_tie(to: u32, fin: &Envelope) -> u64 {
+pub(super) fn answer_tie(to: u32, fin: &Envelope) -> u64 {
     ANSWERS | u64::from(to) << SENDER_SHIFT | u64::from(fin.request) << 1
 }
 
@@ -77,7 +77,7 @@ pub struct Engine<'a> {
 
 /// Does the receiver have to answer, at a time that follows from that of the arrival?
 pub(super) fn asks(envelope: &Envelope) -> bool {
-    envelope.kind == kind::RTS || (envelope.is_message() && envelope.flags & FLAG_SYNC != 0)
+    matches!(envelope.kind, kind::RTS | kind::OPERATION) || (envelope.is_message() && envelope.flags & FLAG_SYNC != 0)
 }
 
 /// The answer to a message that had left its sender's buffer ends no request.
@@ -94,7 +94,7 @@ impl Engine<'_> {
     }
 
     /// Nothing will happen before this, but for what is known.
-    fn horizon(&self) -> u64 {
+    pub(super) fn horizon(&self) -> u64 {
         match self.counts.running {
             0 => u64::MAX,
             _ => self.ranks[self.running[0] as usize].bound,
@@ -271,8 +271,9 @@ impl Engine<'_> {
         let index = self.make(what::REACHED, (rank, number), rank, &Envelope::EMPTY)?;
         self.wait(rank, NONE);
         let next = heap::first(self.arriving, self.counts.arriving).map_or(u64::MAX, |entry| entry.key.time);
-        // A flow may end by then: who settles knows.
-        if next > clock && self.counts.flowing == 0 && self.arrivals_horizon() > clock {
+        // A flow may end by then: who settles knows. And another rank may be at work in this one's memory.
+        let is_quiet = self.counts.flowing == 0 && self.counts.doing == 0;
+        if next > clock && is_quiet && self.arrivals_horizon() > clock {
             self.free_event(index);
             self.set_running(rank, clock);
             return Ok(Look::Reached);
@@ -309,7 +310,7 @@ impl Engine<'_> {
     }
 
     fn go_through_events(&mut self, network: &dyn Network, woken: &mut Vec<u32>) -> Result<(), Exhausted> {
-        loop {
+        while self.counts.doing == 0 {
             let leaving = heap::first(self.leaving, self.counts.leaving);
             let arriving = heap::first(self.arriving, self.counts.arriving);
             let flowing = (self.counts.flowing != 0).then_some(self.counts.next_flow);
@@ -323,7 +324,7 @@ impl Engine<'_> {
                     self.flow_on(at, network, woken)?;
                     continue;
                 }
-                (_, Some(a), _) if a.key.time == first && first < self.arrivals_horizon() => a,
+                (_, Some(a), _) if a.key.time == first && first < self.arrivals_horizon() && self.may_happen(a) => a,
                 _ => return Ok(()),
             };
             self.counts.events += 1;
@@ -344,13 +345,18 @@ impl Engine<'_> {
                 }
                 _ => {
                     heap::pop(self.arriving, &mut self.counts.arriving);
-                    match self.events[next.event as usize].played {
-                        0 => self.happen(next.event, next.key.time, woken),
+                    let Event { what, played, envelope, .. } = &self.events[next.event as usize];
+                    match (*played, envelope.kind) {
+                        (0, kind::OPERATION) if *what == what::ARRIVES => {
+                            self.operate(next.event, next.key.time, network, woken)?;
+                        }
+                        (0, _) => self.happen(next.event, next.key.time, woken),
                         _ => self.meet(next.event, network, woken)?,
                     }
                 }
             }
         }
+        Ok(())
     }
 
     fn has_left(&mut self, sender: u32) {
@@ -404,7 +410,7 @@ impl Engine<'_> {
     }
 
     /// From now on event `index` is a flow.
-    fn flow(&mut self, index: u32, what: u32, flow: Flow, network: &dyn Network) -> Result<(), Exhausted> {
+    pub(super) fn flow(&mut self, index: u32, what: u32, flow: Flow, network: &dyn Network) -> Result<(), Exhausted> {
         let key = self.events[index as usize].tie;
         self.events[index as usize].what = what;
         let count = self.counts.flowing as usize;
@@ -442,7 +448,7 @@ impl Engine<'_> {
     }
 
     /// The last byte of a message is there at `arrival`. MPI keeps the order of a pair's messages, whatever the network does.
-    fn there(&mut self, index: u32, mut arrival: u64, woken: &mut Vec<u32>) {
+    pub(super) fn there(&mut self, index: u32, mut arrival: u64, woken: &mut Vec<u32>) {
         let Event { before, before_tie, .. } = self.events[index as usize];
         if let Some(before) = before.checked_sub(1).and_then(|index| self.events.get_mut(index as usize))
             && before.tie == before_tie
@@ -459,6 +465,7 @@ impl Engine<'_> {
         loop {
             let event = &mut self.events[next as usize];
             (event.what, event.arrival) = (what::ARRIVES, arrival);
+            event.turn_to_who_does_it();
             let behind = event.behind;
             self.schedule(next, arrival, woken);
             let Some(held) = behind.checked_sub(1) else { return };
@@ -483,7 +490,7 @@ impl Engine<'_> {
     }
 
     /// It is there.
-    fn happen(&mut self, index: u32, at: u64, woken: &mut Vec<u32>) {
+    pub(super) fn happen(&mut self, index: u32, at: u64, woken: &mut Vec<u32>) {
         let event = &self.events[index as usize];
         let (rank, reached) = (event.to, event.what == what::REACHED);
         let asks = !reached && asks(&event.envelope);
@@ -506,13 +513,8 @@ impl Engine<'_> {
             self.free_event(index);
             return;
         }
-        self.events[index as usize].next = 0;
-        match descriptor.last {
-            0 => descriptor.first = index + 1,
-            last => self.events[last as usize - 1].next = index + 1,
-        }
+        self.hang(index, rank);
         let descriptor = &mut self.ranks[rank as usize];
-        descriptor.last = index + 1;
         if now == status::RUNS {
             // Until it has taken this, its answer may come as early as this asks for it.
             if asks && at < descriptor.bound {
@@ -532,64 +534,19 @@ impl Engine<'_> {
         }
     }
 
+    /// Put event `index` at the end of what has arrived at `rank`.
+    fn hang(&mut self, index: u32, rank: u32) {
+        self.events[index as usize].next = 0;
+        match std::mem::replace(&mut self.ranks[rank as usize].last, index + 1) {
+            0 => self.ranks[rank as usize].first = index + 1,
+            last => self.events[last as usize - 1].next = index + 1,
+        }
+    }
+
     pub(super) fn wake(&mut self, rank: u32, at: u64, (by, bound): (u32, u64), woken: &mut Vec<u32>) {
         let descriptor = &mut self.ranks[rank as usize];
         (descriptor.woken, descriptor.woken_by) = (at, by);
         self.set_running(rank, bound);
         woken.push(rank);
-    }
-
-    /// Take what has arrived at `rank` until `clock`, in order.
-    pub fn take(&mut self, rank: u32, clock: u64, taken: &mut Vec<(u64, Envelope)>) {
-        self.take_through(rank, clock, 0, taken);
-    }
-
-    /// Take what has arrived before this rank was made to run by one of that, and that one. Returns when that was.
-    pub fn take_woken(&mut self, rank: u32, taken: &mut Vec<(u64, Envelope)>) -> u64 {
-        let SimRank { woken, woken_by, .. } = self.ranks[rank as usize];
-        if woken_by != 0 {
-            self.take_through(rank, woken, woken_by, taken);
-        }
-        woken
-    }
-
-    /// The same up to event `last` (+ 1), if that is not 0.
-    pub(super) fn take_through(&mut self, rank: u32, clock: u64, last: u32, taken: &mut Vec<(u64, Envelope)>) {
-        loop {
-            let descriptor = &mut self.ranks[rank as usize];
-            let Some(index) = descriptor.first.checked_sub(1) else { return };
-            let event = &self.events[index as usize];
-            if event.time > clock {
-                return;
-            }
-            taken.push((event.time, event.envelope));
-            descriptor.first = event.next;
-            if descriptor.first == 0 {
-                descriptor.last = 0;
-            }
-            self.free_event(index);
-            if index + 1 == last {
-                return;
-            }
-        }
-    }
-
-    /// `rank`, at its clock, cannot go on before `need` more arrivals, or one that it has to answer. If those are there: take them, and say when the last one came.
-    /// Else it waits. So what it takes follows from the order of what arrives, not from how much of it was there already, nor does it take what
-    /// comes at the same time as the last one.
-    pub fn wait_for(&mut self, rank: u32, need: u32, taken: &mut Vec<(u64, Envelope)>) -> Option<u64> {
-        let mut left = need;
-        let mut at = self.ranks[rank as usize].first;
-        while let Some(event) = at.checked_sub(1).map(|index| &self.events[index as usize]) {
-            left -= u32::from(!ends_nothing(&event.envelope));
-            if left == 0 || asks(&event.envelope) {
-                let until = event.time;
-                self.take_through(rank, until, at, taken);
-                return Some(until);
-            }
-            at = event.next;
-        }
-        self.wait(rank, left);
-        None
     }
 }

@@ -32,6 +32,7 @@ impl Engine<'_> {
             kind::INLINE | kind::SLAB | kind::RTS => {
                 receiver.hopes_from & Hope::bit_of(event.from) != 0 && !asks(&event.envelope)
             }
+            kind::OPERATION => false,
             _ => !ends_nothing(&event.envelope),
         };
         if !may_end_the_wait {
@@ -88,7 +89,8 @@ impl Engine<'_> {
             let event = &self.events[index as usize];
             let next = event.next;
             left -= 1;
-            if wanted(&event.envelope) {
+            // An operation of the rank's own is done before it hears of its answer.
+            if event.envelope.kind == kind::OPERATION || wanted(&event.envelope) {
                 until = until.max(event.time);
                 taken.push((event.time, event.envelope));
                 match before {

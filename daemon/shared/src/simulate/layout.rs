@@ -88,6 +88,9 @@ pub struct Counts {
     pub over: u32,
     /// Flows under way.
     pub flowing: u32,
+    /// The rank that does an operation now, + 1: nothing else happens meanwhile.
+    pub doing: u32,
+    pub reserved: u32,
     /// When flows change next, if there are any.
     pub next_flow: u64,
     pub events: u64,

@@ -2,7 +2,7 @@
 
 use super::engine::Departure;
 use super::layout::{DETACHED, Step, add, status};
-use super::{Compute, Exhausted, Network, SimulationSegment};
+use super::{Compute, Exhausted, Grant, Network, SimulationSegment};
 use crate::matching::envelope::{Envelope, FLAG_SYNC, kind};
 use crate::mem::sync::Ordering;
 use std::collections::HashMap;
@@ -20,10 +20,14 @@ pub enum Fault {
     NoCopy { from: u32 },
 }
 
+/// Do the operation of one's own that has this request: what is granted by that.
+pub type Does = fn(u32) -> Vec<Grant>;
+
 /// A rank's virtual time.
 pub struct Simulated {
     pub(crate) segment: &'static SimulationSegment,
     pub(crate) network: Box<dyn Network + Send>,
+    pub(crate) does: Does,
     me: u32,
     /// Of the next event.
     number: u64,
@@ -44,10 +48,16 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    pub fn new(segment: &'static SimulationSegment, network: Box<dyn Network + Send>, me: u32) -> Simulated {
+    pub fn new(
+        segment: &'static SimulationSegment,
+        network: Box<dyn Network + Send>,
+        does: Does,
+        me: u32,
+    ) -> Simulated {
         Simulated {
             segment,
             network,
+            does,
             me,
             number: 0,
             before: vec![(0, 0); segment.ranks() as usize].into(),

@@ -10,7 +10,7 @@ use crate::mem::sync::{Ordering, spin_loop, yield_cpu};
 use serde::{Deserialize, Serialize};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<Header>() as u64,

@@ -5,11 +5,15 @@ use super::layout::{Step as Part, status};
 use super::network::Network;
 use super::play::{Holding, Played};
 use super::{Compute, SimulationConfig, SimulationSegment};
-use crate::matching::envelope::{Envelope, FLAG_SYNC, kind};
+use crate::matching::envelope::{Envelope, FLAG_SYNC, FLAG_UNANSWERED, kind};
+use crate::matching::queues::answer;
 use crate::mem::sync::Ordering::SeqCst;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 mod known;
 mod networks;
+mod operations;
 
 use networks::{Even, LATENCY, Narrow, RECEIVE, Uneven};
 
@@ -34,7 +38,17 @@ enum Step {
         time: u64,
     },
     Barrier,
+    /// Change a number of another rank's, which takes no part; what it was is seen.
+    Change {
+        at: u32,
+        bytes: u64,
+    },
+    /// Until all that have been begun are answered.
+    Flush,
 }
+
+/// Requests of changes, from here on.
+const CHANGES: u32 = 1000;
 
 /// The tag of a barrier's messages.
 const BARRIER: i32 = -2;
@@ -91,6 +105,10 @@ struct Rank {
     round: u32,
     sent: bool,
     met: Vec<u32>,
+    /// A number of each rank, and whose it changes by which request.
+    numbers: Rc<RefCell<Vec<u64>>>,
+    changes: Vec<u32>,
+    answered: usize,
 }
 
 impl Rank {
@@ -112,6 +130,9 @@ impl Rank {
             round: 0,
             sent: false,
             met: vec![0; ranks as usize],
+            numbers: Rc::default(),
+            changes: Vec::new(),
+            answered: 0,
         }
     }
 
@@ -123,7 +144,12 @@ impl Rank {
     /// Take in, and answer who asks for that.
     fn take_in(&mut self, engine: &mut Engine<'_>, me: u32, taken: Vec<(u64, Envelope)>) {
         for (at, envelope) in taken {
+            if envelope.kind == kind::OPERATION {
+                self.change(engine, me, at, envelope.request);
+                continue;
+            }
             if envelope.kind == kind::FIN {
+                self.answered += usize::from(envelope.request >= CHANGES);
                 self.messages.push((at, envelope.from, -1));
                 continue;
             }
@@ -262,6 +288,21 @@ impl Rank {
                 }
                 self.send(engine, me, network, to, &envelope);
             }
+            Step::Change { at, bytes } => {
+                let request = CHANGES + self.changes.len() as u32;
+                self.changes.push(at);
+                let mut envelope = answer(kind::OPERATION, request);
+                (envelope.from, envelope.len) = (me, bytes);
+                envelope.flags = if request.is_multiple_of(3) { FLAG_UNANSWERED } else { 0 };
+                envelope.set_offset(bytes / 2);
+                self.send(engine, me, network, at, &envelope);
+            }
+            Step::Flush => {
+                if self.asked || self.answered < self.changes.len() {
+                    return self.wait(engine, me, 1);
+                }
+                self.seen.push(format!("all by {}", self.clock));
+            }
             Step::Compute { time } => self.clock += time,
             Step::Named { from } => {
                 if let Some(goes_on) = self.await_named(engine, me, from) {
@@ -307,6 +348,9 @@ impl Rank {
                 }
                 self.messages.sort_unstable();
                 self.seen.push(format!("{} by {}: {:?}", self.messages.len(), self.clock, self.messages.last()));
+                if let Some(number) = self.numbers.borrow().get(me as usize) {
+                    self.seen.push(format!("{number:x}"));
+                }
             }
         }
         self.next += 1;

@@ -13,7 +13,6 @@ use crate::consts::MODE_SEQUENTIAL;
 use crate::errors::{Class, Result, fail};
 use crate::handle::Request;
 use crate::request;
-use crate::simulate;
 use crate::status::Status;
 use std::rc::Rc;
 
@@ -74,12 +73,6 @@ unsafe fn prepare(file: &Rc<File>, way: Way, place: Place, buffer: Buffer) -> Re
     }
     if shared {
         file.shared.check()?;
-    }
-    if matches!(place, Place::Shared) && file.comm.size() > 1 {
-        simulate::refuse(
-            "an independent access by the shared file pointer",
-            "which rank comes first is not decided in virtual time; MPI_File_read_ordered, MPI_File_write_ordered and offsets are",
-        )?;
     }
     let view = file.view();
     // SAFETY: the caller's promise.

@@ -7,13 +7,19 @@
 #![allow(unsafe_code)]
 
 use super::agree::agree;
+use crate::calls::CALL_WINDOW;
 use crate::coll;
 use crate::comm::Communicator;
 use crate::errors::{Class, Error, Result, fail};
 use crate::nodes;
+use crate::p2p;
 use crate::passing::Told;
+use crate::request;
 use crate::rma::Counter;
+use crate::simulate;
+use crate::simulate::operations::operate;
 use std::cell::Cell;
+use std::rc::Rc;
 use vmpi_shared::mem::segment::Segment;
 use vmpi_shared::mem::sync::{AtomicU64, Ordering};
 
@@ -145,8 +151,28 @@ impl SharedPointer {
         match &self.0 {
             Kind::Own(own) => Ok(own.replace(own.get().wrapping_add(etypes))),
             Kind::Spread(counter) => counter.add(comm, etypes),
+            Kind::Mapped(_) if simulate::is_on() => self.advance_in_virtual_time(comm, etypes),
             _ => Ok(self.word().map_or(0, |word| word.fetch_add(etypes, Ordering::SeqCst))),
         }
+    }
+}
+
+impl SharedPointer {
+    /// By an operation at the group's first rank, which takes no part: who comes first is first in virtual time.
+    fn advance_in_virtual_time(&self, comm: &Communicator, etypes: u64) -> Result<u64> {
+        let Kind::Mapped(segment) = &self.0 else { return Ok(0) };
+        let (at, before) = (segment.at(AT, 8).cast::<AtomicU64>(), Rc::new(Cell::new(0)));
+        let (first, slot) = (comm.local.world_rank(0), p2p::ask::open(comm.local.world_rank(0), false)?);
+        let found = before.clone();
+        let deed = move || {
+            // SAFETY: as in `word`; this rank waits until it is done, with the segment in hand.
+            found.set(unsafe { at.as_ref() }.fetch_add(etypes, Ordering::SeqCst));
+            Vec::new()
+        };
+        operate(first, slot.0, (8, 8), 0, Some(Box::new(deed)));
+        request::wait_slots(&[slot], CALL_WINDOW);
+        p2p::ask::close(slot);
+        Ok(before.get())
     }
 }
 

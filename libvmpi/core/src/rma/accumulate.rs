@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::place::{Place, Spot};
-use super::{Window, checked, polled, remote_node};
+use super::{Window, checked, polled, remote_node, simulated};
 use crate::consts::dt;
 use crate::errors::{Class, Result, fail};
 use crate::handle::Datatype;
@@ -45,7 +45,9 @@ pub unsafe fn accumulate(window: &Window, operand: &Operand, place: &Place) -> R
 pub unsafe fn get_accumulate(window: &Window, operand: &Operand, result: &Local, place: &Place) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe { combine(window, operand, Some(result), place)? };
-    polled(1);
+    if !window.is_simulated() {
+        polled(1);
+    }
     Ok(())
 }
 
@@ -69,6 +71,10 @@ unsafe fn combine(window: &Window, operand: &Operand, result: Option<&Local>, pl
         monitor::one_sided(Flow::Put, &window.comm, spot.target, bytes);
     }
     checked::begins(&spot, bytes, checked::accumulation(op, &basic), (!silent).then_some(origin));
+    if window.is_simulated() {
+        // SAFETY: the caller's promise.
+        return unsafe { simulated::combine(&spot, operand, result, &basic, bytes) };
+    }
     if spot.is_far() && remote_node::combines(operand, &basic) {
         // SAFETY: the caller's promise.
         return unsafe { remote_node::combine(&spot, operand, result, &basic, bytes) };
@@ -247,6 +253,9 @@ pub unsafe fn compare_and_swap(
             std::slice::from_raw_parts(origin.cast::<u8>(), len),
             std::slice::from_raw_parts(compare.cast::<u8>(), len),
         );
+        if window.is_simulated() {
+            return simulated::swap(&spot, origin, compare, result.cast());
+        }
         if spot.is_far() {
             return remote_node::swap(&spot, origin, compare, result.cast());
         }

@@ -6,7 +6,7 @@
 
 use super::epoch::{Access, Epoch};
 use super::remote_node::Far;
-use super::{Part, Reach, Window, checked, remote, with_windows};
+use super::{Part, Reach, Window, checked, remote, simulated, with_windows};
 use crate::coll;
 use crate::comm::Communicator;
 use crate::construct;
@@ -130,15 +130,11 @@ const NO_MEMORY: u8 = 3;
 /// `Class::NoMem` if the memory cannot be had, `Class::RmaShared` if a member cannot map it; all members get an error
 /// then.
 pub fn create(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
-    simulate::refuse(
-        "a window for one-sided communication",
-        "it goes through memory that ranks share, which takes no virtual time",
-    )?;
     let me = endpoint().me;
-    if let (Memory::Share { .. }, Some(far)) =
-        (ask.memory, comm.local.iter().find(|&member| !nodes::same_node(me, member)))
-    {
-        return fail(Class::RmaShared, format!("rank {far} of MPI_COMM_WORLD is on another node"));
+    let is_apart = |&member: &u32| !nodes::same_node(me, member) || !simulate::share_host(me, member);
+    if let (Memory::Share { .. }, Some(far)) = (ask.memory, comm.local.iter().find(is_apart)) {
+        let apart = if simulate::is_on() { "another host of the simulated machine" } else { "another node" };
+        return fail(Class::RmaShared, format!("rank {far} of MPI_COMM_WORLD is on {apart}"));
     }
     let own = construct::derive(comm, comm.local.clone())?.expect("I am a member of my communicator");
     let made = build(&own, ask);
@@ -171,8 +167,9 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
         // The memory of a member of another node lies there.
         end = if is_far(member) { end } else { start.saturating_add(offer.bytes) };
     }
-    let shape =
-        Shape { members: comm.size(), dynamic: memory == Memory::Dynamic, data_bytes: if allocates { end } else { 0 } };
+    let data = if allocates { end } else { 0 };
+    let data_bytes = if simulate::is_on() { simulated::segment_bytes(comm.size(), data) } else { data };
+    let shape = Shape { members: comm.size(), dynamic: memory == Memory::Dynamic, data_bytes };
     let control = share(comm, shape, far.as_ref())?;
 
     // Each looks whether it can copy from and to all others, and all learn whether anybody cannot.
@@ -209,10 +206,19 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
         }
     }
     let helped = outcomes.iter().any(|(outcome, ..)| *outcome == READY_REFUSED);
+    if helped {
+        simulate::refuse(
+            "a window of memory that is not MPI's own",
+            "ranks cannot copy from and to each other here (process_vm_readv: ptrace scope, ranks in namespaces of their own, or seccomp); \
+             MPI_Win_allocate needs no such copies",
+        )?;
+    }
     let window = Rc::new(Window {
         handle: Cell::new(Win::NULL),
         comm: comm.clone(),
         flavor: memory.flavor(),
+        simulated: simulate::is_on().then(|| simulated::Simulated::new(&control, comm.size(), data)),
+        operations: RefCell::default(),
         control,
         parts,
         epoch: RefCell::new(Epoch::new(comm.size())),
@@ -438,6 +444,9 @@ pub fn free(handle: Win) -> Result<()> {
     }
     attr::delete_all(attr::Kind::Win, handle.raw())?;
     checked::freed(&window);
+    if let Some(simulated) = &window.simulated {
+        simulated.close(&window)?;
+    }
     match coll::barrier(&window.comm) {
         // Those who are left need not wait for each other.
         Err(error) if failure::is_failure(&error) => {}

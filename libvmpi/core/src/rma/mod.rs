@@ -2,8 +2,8 @@
 //!
 //! Reading order: this file (what a window is, and the table of them), `create`, `epoch` (what may be done when),
 //! `sync` (fence, post-start-complete-wait, locks), `wait` (how a member waits for another), `place` (where a target's
-//! memory is), `local` (the origin's buffer), `transfer` (put and get), `step` and `accumulate` (read, compute and write back as one step), `remote_node` (members on other
-//! nodes), `remote` and `remote_accumulate` (where the kernel refuses single copy: by messages), `counter` (a number that ranks of several nodes step), `checked` (`vmpirun --check`).
+//! memory is), `local` (the origin's buffer), `transfer` (put and get), `step` and `accumulate` (read, compute and write back as one step), `operation` (what is under way), `request` (MPI_Rput and its
+//! kin), `remote_node` (members on other nodes), `simulated` (in virtual time), `remote` and `remote_accumulate` (where the kernel refuses single copy: by messages), `counter` (a number that ranks of several nodes step), `checked` (`vmpirun --check`).
 //!
 //! Memory that MPI allocates lies in a segment that all members of a node map. Memory of the program's own is reached by single
 //! copy. Either way the origin does all the work inside its call: the target takes no part, and what is left for the
@@ -15,10 +15,13 @@ mod counter;
 mod create;
 mod epoch;
 mod local;
+mod operation;
 mod place;
 mod remote;
 mod remote_accumulate;
 mod remote_node;
+mod request;
+mod simulated;
 mod step;
 mod sync;
 mod transfer;
@@ -31,7 +34,7 @@ pub use counter::Counter;
 pub use create::{Ask, Memory, create, free};
 pub use local::Local;
 pub use place::Place;
-pub use remote_node::Starting;
+pub use request::Starting;
 pub use step::Operand;
 pub use sync::{
     LockKind, complete, fence, flush, flush_all, flush_local, flush_local_all, lock, lock_all, post, start, sync, test,
@@ -47,8 +50,9 @@ use crate::handle::{Handle, Win};
 use crate::info;
 use crate::memory;
 use crate::process::endpoint;
-use crate::request;
+use crate::simulate;
 use crate::table::Table;
+use crate::tool::event;
 use epoch::Epoch;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -91,6 +95,10 @@ pub struct Window {
     epoch: RefCell<Epoch>,
     /// If it has members on other nodes.
     far: Option<remote_node::Far>,
+    /// In a simulated job.
+    simulated: Option<simulated::Simulated>,
+    /// Those that will be answered.
+    operations: RefCell<Vec<Rc<operation::Operation>>>,
     helper: OnceCell<remote::Helper>,
     name: RefCell<Vec<u8>>,
     hints: RefCell<Rc<info::Entries>>,
@@ -144,6 +152,11 @@ impl Window {
         }
     }
 
+    /// Is `member` on this rank's host of the simulated machine, if there is one?
+    fn shares_host(&self, member: u32) -> bool {
+        simulate::share_host(endpoint().me, self.comm.local.world_rank(member))
+    }
+
     fn is_dynamic(&self) -> bool {
         self.flavor == consts::WIN_FLAVOR_DYNAMIC
     }
@@ -172,7 +185,9 @@ impl Window {
             let part = &self.parts[member];
             match part.reach {
                 _ if brought => (member == self.rank() as usize).then_some(part.base as usize),
-                Reach::Here { shift } => Some(part.base.wrapping_add(shift) as usize),
+                Reach::Here { shift } if self.shares_host(member as u32) => {
+                    Some(part.base.wrapping_add(shift) as usize)
+                }
                 _ => None,
             }
         };
@@ -270,8 +285,9 @@ fn polled(weight: u32) {
         }
         tired
     });
-    if tired {
-        request::progress();
-        request::poll_missed();
+    // In virtual time each of them takes its time.
+    if tired || (event::is_wanted() && simulate::is_on()) {
+        crate::request::progress();
+        crate::request::poll_missed();
     }
 }

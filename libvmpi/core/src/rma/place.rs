@@ -119,6 +119,10 @@ impl Spot<'_> {
         self.reach == Reach::Far
     }
 
+    pub fn reach(&self) -> Reach {
+        self.reach
+    }
+
     /// Does the target itself do what is wanted, asked by messages?
     #[inline]
     pub fn is_asked(&self) -> bool {

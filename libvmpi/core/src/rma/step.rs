@@ -184,6 +184,13 @@ pub(super) struct Step {
     pub datatype: Datatype,
 }
 
+impl Step {
+    /// Only what is there is asked for.
+    pub(super) fn moves_nothing(self) -> bool {
+        self.op == Builtin::NoOp
+    }
+}
+
 impl Operand<'_> {
     pub(super) fn step(&self, basic: &Basic) -> Step {
         Step { op: self.op.builtin().unwrap_or(Builtin::NoOp), datatype: basic.handle }

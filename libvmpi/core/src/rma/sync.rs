@@ -78,6 +78,9 @@ pub fn post(window: &Window, group: &Members, assert: i32) -> Result<()> {
         let until = epoch.completed + origins.len() as u64;
         epoch.exposure = Some(Exposure { until });
     }
+    if let Some(simulated) = &window.simulated {
+        return simulated.post(window, &origins, assert);
+    }
     let me = window.rank();
     let (far, near) = window.split_far(origins);
     for &origin in &near {
@@ -102,6 +105,11 @@ pub fn start(window: &Window, group: &Members, assert: i32) -> Result<()> {
     check_assert(assert, consts::MODE_NOCHECK)?;
     let targets = ranks_of(window, group)?;
     window.epoch.borrow().check_closed("MPI_Win_start")?;
+    if let Some(simulated) = &window.simulated {
+        simulated.start(window, &targets, assert)?;
+        window.epoch.borrow_mut().access = Access::Started { targets };
+        return Ok(());
+    }
     let me = window.rank();
     for &target in &targets {
         let before = window.epoch.borrow().posts[target as usize];
@@ -133,6 +141,9 @@ pub fn complete(window: &Window) -> Result<()> {
     };
     memory_fence(SEQ);
     targets.iter().for_each(|target| checked::completed(window, Some(*target), Extent::Target));
+    if let Some(simulated) = &window.simulated {
+        return simulated.complete(window, &targets);
+    }
     let (far, near) = window.split_far(targets);
     // Of a dynamic window only the carrier knows whether something was wrong, and nobody asks it later.
     let settle = |target: &u32| match window.is_dynamic() {
@@ -176,8 +187,13 @@ fn end_exposure(window: &Window, until: u64) {
 /// `Class::RmaSync` without MPI_Win_post.
 pub fn wait(window: &Window) -> Result<()> {
     let until = exposed_until(window, "MPI_Win_wait")?;
-    let completed = &window.control.member(window.rank()).completed;
-    window.wait_until(For::Itself, || completed.load(SEQ) >= until)?;
+    match &window.simulated {
+        Some(simulated) => simulated.wait()?,
+        None => {
+            let completed = &window.control.member(window.rank()).completed;
+            window.wait_until(For::Itself, || completed.load(SEQ) >= until)?;
+        }
+    }
     end_exposure(window, until);
     Ok(())
 }
@@ -189,12 +205,19 @@ pub fn wait(window: &Window) -> Result<()> {
 pub fn test(window: &Window) -> Result<bool> {
     let until = exposed_until(window, "MPI_Win_test")?;
     let completed = &window.control.member(window.rank()).completed;
+    let is_over = || match &window.simulated {
+        Some(simulated) => simulated.is_completed(),
+        None => completed.load(SEQ) >= until,
+    };
     request::progress();
-    let over = completed.load(SEQ) >= until || {
+    let over = is_over() || {
         request::poll_missed();
-        completed.load(SEQ) >= until
+        is_over()
     };
     if over {
+        if let Some(simulated) = &window.simulated {
+            simulated.wait()?;
+        }
         end_exposure(window, until);
     }
     Ok(over)
@@ -212,6 +235,9 @@ pub enum LockKind {
 fn take_lock(window: &Window, target: u32, exclusive: bool) -> Result<()> {
     take_in::look();
     window.check_member(target)?;
+    if let Some(simulated) = &window.simulated {
+        return simulated.lock(window, target, exclusive);
+    }
     if window.is_far(target) {
         let lock = window.begin_far_lock(target, exclusive)?;
         return window.await_far(&[lock]);
@@ -232,6 +258,9 @@ fn take_lock(window: &Window, target: u32, exclusive: bool) -> Result<()> {
 
 /// On another node everything that was begun there is complete then.
 fn give_lock(window: &Window, target: u32, exclusive: bool) -> Result<()> {
+    if let Some(simulated) = &window.simulated {
+        return simulated.unlock(window, target, exclusive);
+    }
     if window.is_far(target) {
         let settled = window.settle_here(Some(target));
         let unlock = window.begin_far_unlock(target, exclusive)?;
@@ -341,6 +370,10 @@ pub fn lock_all(window: &Window, assert: i32) -> Result<()> {
 
 /// Share the memory of all members, or of none.
 fn take_all(window: &Window) -> Result<()> {
+    if let Some(simulated) = &window.simulated {
+        take_in::look();
+        return simulated.lock_all(window);
+    }
     let mut taken = Vec::with_capacity(window.comm.size() as usize);
     let all = take_each(window, &mut taken);
     if all.is_err() {
@@ -380,6 +413,9 @@ fn take_each(window: &Window, taken: &mut Vec<u32>) -> Result<()> {
 
 /// All of them, whatever is wrong with one.
 fn give_all(window: &Window) -> Result<()> {
+    if let Some(simulated) = &window.simulated {
+        return simulated.unlock_all(window);
+    }
     let (far, near) = window.split_far((0..window.comm.size()).collect());
     let mut outcome = window.settle_here(None);
     let mut asked = Vec::with_capacity(far.len());
@@ -466,7 +502,10 @@ fn flushing(window: &Window, rank: Option<i32>) -> Result<Option<u32>> {
     window.check_passive(target)?;
     memory_fence(SEQ);
     window.note_written();
-    polled(1);
+    // In virtual time one that waits for something is no poll.
+    if !window.is_simulated() || window.operations.borrow().is_empty() {
+        polled(1);
+    }
     Ok(target)
 }
 

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::place::{Place, Spot};
-use super::{Window, checked, polled, remote_node};
+use super::{Window, checked, polled, remote_node, simulated};
 use crate::datatype;
 use crate::errors::Result;
 use crate::monitor;
@@ -29,6 +29,13 @@ pub unsafe fn put(window: &Window, origin: &Local, place: &Place) -> Result<()> 
         return Ok(());
     }
     let noted = checked::begins(&spot, bytes, checked::PUT, Some(origin));
+    if window.is_simulated() {
+        if !window.is_alone_at(spot.target) {
+            // SAFETY: the caller's promise.
+            return unsafe { simulated::put(&spot, origin, bytes) };
+        }
+        window.take_time(spot.target, bytes, false)?;
+    }
     // SAFETY: the caller's promise. The two may overlap where a program puts to itself.
     unsafe {
         match (origin.dense(), spot.dense_here()) {
@@ -60,10 +67,19 @@ pub unsafe fn get(window: &Window, origin: &Local, place: &Place) -> Result<()> 
     monitor::one_sided(Flow::Got, &window.comm, spot.target, bytes);
     if bytes > 0 {
         checked::begins(&spot, bytes, checked::GET, None);
+        if window.is_simulated() {
+            if !window.is_alone_at(spot.target) {
+                // SAFETY: the caller's promise.
+                return unsafe { simulated::get(&spot, origin, bytes) };
+            }
+            window.take_time(spot.target, bytes, true)?;
+        }
         // SAFETY: the caller's promise.
         unsafe { fetch(&spot, origin, bytes)? };
     }
-    polled(1);
+    if !window.is_simulated() {
+        polled(1);
+    }
     Ok(())
 }
 

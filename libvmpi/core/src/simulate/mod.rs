@@ -1,10 +1,11 @@
 //! A rank in virtual time (`vmpirun --simulate`): when it asks what has come, what its own work and its calls take, and what its clocks say.
 //!
 //! Reading order: this file (what it is part of), `compute` (the time between two calls), `tape` (the same in a file), `clocks` (what the program is told), `wait` (waits, looks, and
-//! what messages cost). The engine is `vmpi_shared::simulate`, a rank's end of it `vmpi_shared::endpoint::simulated`.
+//! what messages cost), `operations` (one-sided). The engine is `vmpi_shared::simulate`, a rank's end of it `vmpi_shared::endpoint::simulated`.
 
 pub mod clocks;
 mod compute;
+pub(crate) mod operations;
 mod owed;
 mod tape;
 pub(crate) mod wait;
@@ -159,7 +160,7 @@ pub(crate) fn begin(endpoint: &mut Endpoint, segment: SimulationSegment) -> Resu
     // As long as the process lives.
     let segment: &'static SimulationSegment = Box::leak(Box::new(segment));
     let machine = Image::new(segment.image()).map_err(|error| Error::new(Class::Other, error.to_string()))?;
-    endpoint.simulate(Simulated::new(segment, Box::new(Wires::new(machine)), endpoint.me));
+    endpoint.simulate(Simulated::new(segment, Box::new(Wires::new(machine)), operations::perform, endpoint.me));
     compute::begin(endpoint, segment.compute())?;
     let _ = MINE.set(Mine { segment, machine, me: endpoint.me });
     recording::live_in_virtual_time(&endpoint.node, endpoint.me, || now().unwrap_or(0));
@@ -199,6 +200,11 @@ pub(crate) fn storage(bytes: u64) {
 /// The host of the simulated machine that a rank of the job runs on.
 pub(crate) fn host_of(rank: u32) -> Option<u32> {
     MINE.get().map(|mine| mine.machine.host_of(rank))
+}
+
+/// Have these ranks of the job a host in common, as far as virtual time goes?
+pub(crate) fn share_host(one: u32, other: u32) -> bool {
+    host_of(one) == host_of(other)
 }
 
 /// Refuse what is not done in virtual time; `what` is the call.

@@ -4,8 +4,7 @@
 //! the next synchronisation asks for one answer behind them all. Data that comes back, and large data that goes, is moved by the carriers alone; the
 //! operation's slot is over when it is in place. So nothing here waits but what MPI says does, and no target takes part.
 //!
-//! Reading order: this file (asks and operations under way), `data` (put, get, accumulations), `pieces` (cutting them), `request` (MPI_Rput and its
-//! kin).
+//! Reading order: this file (asks), `data` (put, get, accumulations), `pieces` (cutting them).
 //!
 //! What was wrong with an unanswered ask comes with the next answer, and is an error of that call.
 
@@ -13,21 +12,21 @@
 
 mod data;
 mod pieces;
-mod request;
 
 pub(super) use data::{combine, combines, get, put, swap};
-pub use request::Starting;
 
 use super::Window;
+use super::checked::Extent;
+use super::operation::Operation;
 use crate::calls::CALL_WINDOW;
 use crate::comm::Communicator;
-use crate::errors::{Class, Error, Result, fail};
+use crate::errors::{Class, Result, fail};
 use crate::failure;
 use crate::p2p::{self, Slot};
 use crate::process::endpoint;
 use crate::request::{progress, wait_more};
 use pieces::Pieces;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use vmpi_cma::Block;
 use vmpi_shared::ask::{self, Ask, BLOCK_BYTES, INLINE_BYTES, Opening, What};
@@ -39,8 +38,6 @@ use vmpi_shared::mem::slab::PART_BYTES;
 const ROOM: usize = PART_BYTES as usize;
 /// Most blocks listed in front of data.
 const MOST_BLOCKS: usize = 1024;
-/// Operations under way that are borne.
-const MOST_OPERATIONS: usize = 512;
 
 /// What an ask about a piece of memory has in it.
 #[derive(Copy, Clone)]
@@ -51,63 +48,6 @@ enum Carries {
     Data,
 }
 
-/// Something under way that will be answered.
-pub(super) struct Operation {
-    target: u32,
-    slot: Slot,
-    /// For others of the window: it may be answered never, if one of them has failed.
-    waits: bool,
-    /// Its answer, once it has been looked at.
-    outcome: Cell<Option<u32>>,
-    /// Memory that the carrier reads.
-    #[expect(dead_code, reason = "held for its address, which the ask names")]
-    keep: Option<Rc<Vec<u8>>>,
-}
-
-impl Operation {
-    fn is_over(&self) -> bool {
-        if self.outcome.get().is_none() {
-            self.outcome.set(p2p::ask::close(self.slot));
-        }
-        self.outcome.get().is_some()
-    }
-
-    /// It is waited for no more.
-    fn abandon(&self) {
-        p2p::ask::abandon(self.slot);
-        self.outcome.set(Some(outcome::GOOD));
-    }
-
-    /// Its error, once.
-    fn check(&self) -> Result<()> {
-        match self.outcome.get() {
-            Some(outcome) => {
-                self.outcome.set(Some(outcome::GOOD));
-                check(self.target, outcome)
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-/// What an answer says.
-fn check(target: u32, outcome: u32) -> Result<()> {
-    if outcome == outcome::GOOD {
-        return Ok(());
-    }
-    if let Some(error) = failure::error_of(outcome, NOBODY) {
-        return Err(error);
-    }
-    let (class, why) = match failure::errno_of(outcome) {
-        libc::ESRCH if endpoint().node.header().recovery != 0 => {
-            (Class::ProcFailed, "its process has failed, or has given the window up since another one has".to_string())
-        }
-        libc::EFAULT => (Class::RmaRange, "bytes outside of its window, or not attached, are accessed".to_string()),
-        errno => (Class::Other, std::io::Error::from_raw_os_error(errno).to_string()),
-    };
-    Err(Error::new(class, format!("the memory of rank {target} cannot be accessed: {why}")))
-}
-
 /// A window's dealings with other nodes.
 pub(super) struct Far {
     /// The window's name between the carriers.
@@ -116,13 +56,12 @@ pub(super) struct Far {
     pub members: Vec<bool>,
     /// By member: something is under way that nobody answers.
     unanswered: RefCell<Vec<bool>>,
-    operations: RefCell<Vec<Rc<Operation>>>,
 }
 
 impl Far {
     pub fn new(name: (i32, u32), members: Vec<bool>) -> Far {
         let unanswered = RefCell::new(vec![false; members.len()]);
-        Far { name, members, unanswered, operations: RefCell::default() }
+        Far { name, members, unanswered }
     }
 
     /// Ask this node's carrier, by way of the first member of another node.
@@ -239,17 +178,7 @@ impl Window {
     /// Remember an operation that will be answered, and bear only so many.
     fn launch(&self, ask: &Ask, slot: Slot, keep: Option<Rc<Vec<u8>>>) -> Result<Rc<Operation>> {
         let (target, waits) = (ask.target, matches!(ask.what, What::Lock | What::Take));
-        let operation = Rc::new(Operation { target, slot, waits, outcome: Cell::new(None), keep });
-        let many = {
-            let mut operations = self.far().operations.borrow_mut();
-            operations.push(operation.clone());
-            operations.len() > MOST_OPERATIONS
-        };
-        request::note(&operation);
-        if many {
-            self.finish(None)?;
-        }
-        Ok(operation)
+        self.under_way(Operation { keep, ..Operation::new(target, slot, waits) })
     }
 
     fn request(&self, target: u32, what: What) -> Result<Slot> {
@@ -263,50 +192,14 @@ impl Window {
         self.launch(ask, slot, None)
     }
 
-    /// Wait for operations; the first error.
-    pub(super) fn await_far(&self, operations: &[Rc<Operation>]) -> Result<()> {
-        self.answers(operations).collect()
-    }
-
-    /// Wait for operations; what came of each. Those that may be answered never, since a member has failed, are waited for no more.
-    pub(super) fn answers(&self, operations: &[Rc<Operation>]) -> impl Iterator<Item = Result<()>> {
-        let mut abandoned: Vec<Rc<Operation>> = Vec::new();
-        loop {
-            let seen = progress();
-            let open: Vec<Slot> = operations.iter().filter(|o| !o.is_over()).map(|o| o.slot).collect();
-            if open.is_empty() {
-                break;
-            }
-            let waiting: Vec<&Rc<Operation>> = operations.iter().filter(|o| o.waits && !o.is_over()).collect();
-            if !waiting.is_empty() && self.comm.health.check_all().is_err() {
-                waiting.iter().for_each(|operation| operation.abandon());
-                abandoned.extend(waiting.into_iter().cloned());
-                continue;
-            }
-            wait_more(seen, &open, CALL_WINDOW);
-        }
-        self.far().operations.borrow_mut().retain(|operation| operation.outcome.get().is_none());
-        operations.iter().map(move |operation| match abandoned.iter().any(|other| Rc::ptr_eq(other, operation)) {
-            true => self.comm.health.check_all(),
-            false => operation.check(),
-        })
-    }
-
-    /// Everything that has been begun for `target` (`None`: for all) and will be answered has been.
-    fn finish(&self, target: Option<u32>) -> Result<()> {
-        let matches = |operation: &&Rc<Operation>| target.is_none_or(|target| operation.target == target);
-        let operations: Vec<_> = self.far().operations.borrow().iter().filter(matches).cloned().collect();
-        if operations.is_empty() { Ok(()) } else { self.await_far(&operations) }
-    }
-
     /// Buffers of operations on `target` (`None`: on all) may be used again, and what they fetch has come.
     pub(super) fn settle_here(&self, target: Option<u32>) -> Result<()> {
-        if self.far.is_none() { Ok(()) } else { self.finish(target) }
+        self.finish(target, Extent::Origin)
     }
 
     /// All operations on `target` (`None`: on all) are complete there, too.
     pub(super) fn settle(&self, target: Option<u32>) -> Result<()> {
-        let Some(far) = &self.far else { return Ok(()) };
+        let Some(far) = &self.far else { return self.finish(target, Extent::Target) };
         let asked = match target {
             Some(target) => target..target + 1,
             None => 0..far.members.len() as u32,
@@ -316,7 +209,7 @@ impl Window {
                 self.begin(&self.ask(What::Flush, member))?;
             }
         }
-        self.finish(target)
+        self.finish(target, Extent::Target)
     }
 
     /// Ask for the lock on a member's memory.
@@ -342,7 +235,7 @@ impl Window {
         let rank = self.comm.local.world_rank(target);
         p2p::ask::open_spare(rank).or_else(|| {
             // The one before has it; what came of it is looked at by who has begun it.
-            let operations = self.far().operations.borrow().clone();
+            let operations = self.operations.borrow().clone();
             drop(self.answers(&operations));
             p2p::ask::open_spare(rank)
         })

@@ -1,26 +1,11 @@
-//! Requests of operations on members of other nodes (MPI_Rput, ...).
+//! Requests of operations that are under way when their call returns (MPI_Rput, ...).
 
-use super::Operation;
+use super::operation::{Operation, STARTED};
 use crate::errors::Result;
 use crate::p2p::Slot;
 use crate::request::{self, Progress};
 use crate::status::Status;
-use std::cell::RefCell;
 use std::rc::Rc;
-
-thread_local! {
-    /// What the request of an operation waits for (MPI_Rput, ...), while this thread starts one.
-    static STARTED: RefCell<Option<Vec<Rc<Operation>>>> = const { RefCell::new(None) };
-}
-
-/// An operation has been begun.
-pub(super) fn note(operation: &Rc<Operation>) {
-    STARTED.with(|started| {
-        if let Some(started) = &mut *started.borrow_mut() {
-            started.push(operation.clone());
-        }
-    });
-}
 
 /// While it lives, what this thread begins counts for a request.
 pub struct Starting(());
@@ -31,9 +16,10 @@ impl Starting {
         Starting(())
     }
 
-    /// The request of what has been begun: complete at once, unless that was on another node.
+    /// The request of what has been begun: complete at once, unless it will be answered.
     pub fn request(self) -> crate::handle::Request {
-        let operations = STARTED.take().unwrap_or_default();
+        let mut operations = STARTED.take().unwrap_or_default();
+        operations.retain(|operation| !operation.left);
         if operations.is_empty() {
             return request::insert_done(Status::EMPTY);
         }
