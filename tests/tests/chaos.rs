@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use vmpi_tests::compile::{Mpi, program};
+use vmpi_tests::compile::{Mpi, made, program};
 use vmpi_tests::job::{Job, Vmpirun};
 use vmpi_tests::leftovers::{describe, eventually};
 use vmpi_tests::place::Turn;
@@ -193,6 +193,29 @@ fn an_interrupt_ends_what_is_not_yet_a_job() {
     assert!(eventually(Duration::from_secs(10), || asked.exists()), "the launcher has been asked");
     end(job.pid(), Signal::SIGINT);
     assert_eq!(job.finish().code, 130);
+}
+
+/// Several runs, each a vmpirun of its own: whichever way the first one ends, the one under way ends with it, and nothing is left.
+#[test]
+fn several_runs_end_with_who_runs_them() {
+    Turn::beside_others();
+    let binary = made("works.c", Mpi::Openmpi);
+    for flags in [&["--chaos", "1..9"][..], &["--explore"]] {
+        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGKILL] {
+            let temporary = Scratch::new("several-runs");
+            let begun = temporary.path().join("begun");
+            let run = Vmpirun::wrapped("several", "sh", &["-c", "trap '' INT; exec \"$@\"", "sh"]);
+            let run = run.env("TMPDIR", temporary.path()).args(["-n", "2"]).args(flags).arg("sh").arg("-c");
+            let script = format!(": > {}; exec {} compute 60", begun.display(), binary.display());
+            let job = run.arg(script).deadline(Duration::from_secs(20)).start();
+            assert!(eventually(Duration::from_secs(10), || begun.exists()), "a run has begun");
+            end(job.pid(), signal);
+            // It looks that no process is left.
+            assert_eq!(job.finish().code, 128 + signal as i32, "{flags:?} {signal}");
+            let left = || fs::read_dir(temporary.path()).unwrap().flatten().any(|at| at.path().is_dir());
+            assert!(signal == Signal::SIGKILL || !left(), "{flags:?} {signal}: what they said is left");
+        }
+    }
 }
 
 #[test]

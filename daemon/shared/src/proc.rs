@@ -4,6 +4,7 @@
 use rustix::fs::{Mode, OFlags, RawDir, open};
 use std::fs;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -49,16 +50,23 @@ pub fn threads_of(seen: i32) -> Vec<i32> {
     threads
 }
 
-/// A descriptor of the process tells how /proc calls it (pidfd_open(2)).
+/// A descriptor of a process, readable once it has ended (pidfd_open(2)).
+///
+/// # Errors
+/// There is none, or no descriptor is left.
+pub fn open_pid(pid: i32) -> std::io::Result<OwnedFd> {
+    // SAFETY: a system call on plain values; nobody else owns the new descriptor.
+    unsafe {
+        let number = libc::syscall(libc::SYS_pidfd_open, pid, 0) as i32;
+        if number < 0 { Err(std::io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(number)) }
+    }
+}
+
+/// A descriptor of the process tells how /proc calls it.
 #[cold]
 fn look_up(pid: i32) -> Option<i32> {
-    use std::os::fd::{FromRawFd, OwnedFd};
-    // SAFETY: a system call on plain values; nobody else owns the new descriptor.
-    let (number, _process) = unsafe {
-        let number = libc::syscall(libc::SYS_pidfd_open, pid, 0) as i32;
-        (number, (number >= 0).then(|| OwnedFd::from_raw_fd(number))?)
-    };
-    let told = fs::read_to_string(format!("/proc/self/fdinfo/{number}")).ok()?;
+    let process = open_pid(pid).ok()?;
+    let told = fs::read_to_string(format!("/proc/self/fdinfo/{}", process.as_raw_fd())).ok()?;
     let seen = told.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()?;
     (seen > 0).then_some(seen)
 }

@@ -6,7 +6,7 @@
 
 use super::series::difference;
 use super::tree::{Decision, altered, answers_among, decisions, has, is_answer, record_of};
-use super::trial::{Ended, Scratch, Trial, shell};
+use super::trial::{Ended, Place, Trial, shell};
 use crate::cli::RunOptions;
 use crate::failure::{Failure, code};
 use std::collections::BTreeSet;
@@ -54,7 +54,7 @@ impl Branch {
 struct Explorer<'a> {
     options: &'a RunOptions,
     args: &'a [String],
-    scratch: Scratch,
+    place: Place,
     timeout_s: Option<u64>,
     first: Option<Ended>,
     /// Orders that have been seen, and ways that have been tried, by numbers that follow from them.
@@ -83,7 +83,7 @@ fn number_of<'d>(decisions: impl Iterator<Item = (usize, &'d Entry)>) -> u64 {
 impl Explorer<'_> {
     /// One run that follows `branch`: how it ends, and what it decided.
     fn run(&mut self, branch: Option<(&Branch, &Record)>) -> Result<(Ended, Record), Failure> {
-        let file = |name: &str| self.scratch.0.join(name).to_string_lossy().into_owned();
+        let file = |name: &str| self.place.directory.join(name).to_string_lossy().into_owned();
         let (made, followed) = (file("made"), file("followed"));
         let mut trial = Trial { record: Some(made.clone()), full: true, timeout_s: self.timeout_s, ..Trial::default() };
         if let Some((branch, like)) = branch {
@@ -91,7 +91,7 @@ impl Explorer<'_> {
             trial.replay = Some(followed);
         }
         let _ = std::fs::remove_file(&made);
-        let ended = trial.run(self.args, &self.scratch.0)?;
+        let ended = trial.run(self.args, &mut self.place)?;
         self.runs += 1;
         let record = Record::read(Path::new(&made)).unwrap_or_default();
         Ok((ended, record))
@@ -191,7 +191,7 @@ pub(super) fn run(options: &RunOptions, most: u32, args: &[String]) -> Result<i3
     let mut explorer = Explorer {
         options,
         args,
-        scratch: Scratch::new()?,
+        place: Place::new()?,
         timeout_s: options.timeout_s,
         first: None,
         orders: BTreeSet::new(),

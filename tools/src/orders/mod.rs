@@ -113,6 +113,7 @@ pub fn check(options: &mut RunOptions) -> Result<(), Failure> {
         return not_with("--json and --gdb", "it is several runs; what they say is of one");
     }
     if let Some(trial) = Trial::own()? {
+        trial.end_with_parent()?;
         trial.apply(options);
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! `--chaos A..B`: seed after seed, until one fails.
 
 use super::Chaos;
-use super::trial::{Ended, Scratch, Trial, shell};
+use super::trial::{Ended, Place, Trial, shell};
 use crate::cli::RunOptions;
 use crate::failure::{Failure, code};
 use std::io::Write;
@@ -32,11 +32,11 @@ fn say(sentence: &str) {
 }
 
 pub(super) fn run(options: &RunOptions, chaos: &Chaos, last: u64, args: &[String]) -> Result<i32, Failure> {
-    let scratch = Scratch::new()?;
+    let mut place = Place::new()?;
     let mut first: Option<Ended> = None;
     for seed in chaos.first..=last {
         let trial = Trial { chaos: Some(seed), ..Trial::default() };
-        let ended = trial.run(args, &scratch.0)?;
+        let ended = trial.run(args, &mut place)?;
         // The program may have such codes, too, but hardly with the first seed.
         if seed == chaos.first && matches!(ended.code, code::USAGE | code::CANNOT_EXECUTE | code::NOT_FOUND) {
             ended.show();
