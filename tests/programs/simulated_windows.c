@@ -2,6 +2,7 @@
  *
  *   times PEER    what operations between rank 0 and PEER take, flushed one by one
  *   order         who changes a number first, by MPI_Fetch_and_op, MPI_Compare_and_swap and locks, of ranks that come at different times
+ *   stuck         each has locked its own memory alone, and asks for the next one's
  *   flags N       a turn passed between ranks 0 and 1 by flags in their windows, which they poll
  */
 #include <mpi.h>
@@ -156,12 +157,22 @@ static void flags(int rounds) {
     MPI_Win_free(&win);
 }
 
+static void stuck(void) {
+    int *memory;
+    MPI_Win win;
+    MPI_Win_allocate(sizeof *memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, me, 0, win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, (me + 1) % size, 0, win);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (argc > 2 && !strcmp(argv[1], "times")) times(atoi(argv[2]));
     else if (argc > 1 && !strcmp(argv[1], "order")) order();
+    else if (argc > 1 && !strcmp(argv[1], "stuck")) stuck();
     else if (argc > 2 && !strcmp(argv[1], "flags")) flags(atoi(argv[2]));
     else fail("no such mode");
     MPI_Finalize();

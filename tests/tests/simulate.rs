@@ -272,6 +272,15 @@ fn a_deadlock_in_virtual_time_is_told_of() {
         outcome.stderr.contains("rank 0 waits in MPI_Recv") && outcome.stderr.contains("wait for each other"),
         "{outcome:?}"
     );
+    let locks = run("simulated_windows.c", 3, &["--compute", "none", "--on-deadlock", "abort"], &["stuck"]);
+    assert_eq!(locks.code, 123, "{locks:?}");
+    for rank in 0..3 {
+        let next = (rank + 1) % 3;
+        let line =
+            locks.stderr.lines().find(|line| line.starts_with(&format!("  rank {rank} waits in MPI_Win_lock at")));
+        let turn = format!("for its turn with the window of rank {next}");
+        assert!(line.is_some_and(|line| line.contains(&turn)), "{locks:?}");
+    }
 }
 
 /// Fortran's interfaces need libc before they need the library that replaces its clocks.

@@ -5,7 +5,7 @@
 
 use crate::job::JobSegment;
 use crate::matching::queues::{HOLDS, LEAST_UNEXPECTED_LIMIT, QueueHead, Unexpected, each_unexpected};
-use crate::matching::request::{FLAG_AWAITED, FLAG_CROWDED, FLAG_WAKE, NOBODY, Slot, state};
+use crate::matching::request::{ASKED, FLAG_AWAITED, FLAG_CROWDED, FLAG_WAKE, NOBODY, Slot, state};
 use crate::mem::sync::Ordering;
 use crate::node::NodeSegment;
 use crate::sched::RunState;
@@ -141,6 +141,10 @@ pub fn look(job: &JobSegment, rank: u32, most: usize) -> Seen {
 
 fn wait_of(slot: &Slot) -> WaitOn {
     let receive = slot.state == state::POSTED;
+    if !receive && (slot.context, slot.tag) == ASKED {
+        // Who keeps the answer from coming is not known here: of a lock it is whoever has it.
+        return WaitOn { kind: WaitKind::Window, peer: slot.source, tag: -2, ..WaitOn::default() };
+    }
     WaitOn {
         kind: if receive { WaitKind::Receive } else { WaitKind::Send },
         context: slot.context,

@@ -123,6 +123,9 @@ impl Slot {
     }
 }
 
+/// Context and tag of a request that is no message: something is asked of a carrier, or done in another rank's memory in virtual time.
+pub const ASKED: (u32, i32) = (0, -1);
+
 /// Any source, any tag (the standard ABI's numbers).
 pub const ANY_SOURCE: i32 = -1;
 pub const ANY_TAG: i32 = -2;

@@ -3,7 +3,7 @@
 use super::slot::{self, Local, Slot};
 use crate::errors::Result;
 use crate::process::endpoint;
-use vmpi_shared::matching::request::{FLAG_KEPT, state};
+use vmpi_shared::matching::request::{ASKED, FLAG_KEPT, state};
 
 /// A request about rank `to` of the job; the answer is a word, or `data` that the carriers put in place.
 ///
@@ -26,7 +26,8 @@ fn begin(slot: Slot, to: u32, data: bool) {
     let queues = endpoint().queues();
     let shared = &mut queues.slots[slot.0 as usize];
     shared.state = if data { state::PULLING } else { state::SENT };
-    (shared.context, shared.from, shared.source, shared.tag) = (0, to, to as i32, -1);
+    (shared.context, shared.tag) = ASKED;
+    (shared.from, shared.source) = (to, to as i32);
 }
 
 /// The outcome if it has been answered; then the request is free.
