@@ -52,7 +52,9 @@ pub fn flavoured(name: &str, mpi: Mpi, flavour: Flavour) -> PathBuf {
     let source = top().join("tests/programs").join(name);
     let binary = room("bin").join(format!("{name}.{}{}", mpi.name(), flavour.name));
     let newer = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
-    let mut sources = vec![source.clone(), top().join("tests/programs/t.h")];
+    let mut sources = vec![source.clone()];
+    let beside = fs::read_dir(top().join("tests/programs")).expect("the programs are there").flatten();
+    sources.extend(beside.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|is| is == "h")));
     if mpi == Mpi::Standard {
         sources.push(top().join("libvmpi/include/mpi.h"));
     }
