@@ -3,6 +3,7 @@
  *   times PEER    what operations between rank 0 and PEER take, flushed one by one
  *   order         who changes a number first, by MPI_Fetch_and_op, MPI_Compare_and_swap and locks, of ranks that come at different times
  *   stuck         each has locked its own memory alone, and asks for the next one's
+ *   left          rank 0 gives the lock on rank 1's memory back, and calls MPI_Finalize at once
  *   flags N       a turn passed between ranks 0 and 1 by flags in their windows, which they poll
  */
 #include <mpi.h>
@@ -166,6 +167,19 @@ static void stuck(void) {
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, (me + 1) % size, 0, win);
 }
 
+static void left(void) {
+    static int memory[2];
+    int one = 1;
+    MPI_Win win;
+    MPI_Win_create(memory, sizeof memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (me == 1) work(20);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, win);
+    if (me == 0) MPI_Put(&one, 1, MPI_INT, 1, 0, 1, MPI_INT, win);
+    MPI_Win_unlock(1, win);
+    if (me == 1) printf("%d] left %d\n", me, memory[0]);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
@@ -173,6 +187,7 @@ int main(int argc, char **argv) {
     if (argc > 2 && !strcmp(argv[1], "times")) times(atoi(argv[2]));
     else if (argc > 1 && !strcmp(argv[1], "order")) order();
     else if (argc > 1 && !strcmp(argv[1], "stuck")) stuck();
+    else if (argc > 1 && !strcmp(argv[1], "left")) left();
     else if (argc > 2 && !strcmp(argv[1], "flags")) flags(atoi(argv[2]));
     else fail("no such mode");
     MPI_Finalize();

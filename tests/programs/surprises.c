@@ -108,6 +108,83 @@ static void quad(void)
     }
 }
 
+/* What a vector of -1 byte reverses, what is larger than -1, what wraps, what is too long for a message to oneself, and whose error handler a new communicator has. */
+static void small(void)
+{
+    char text[] = "abcde", turned[6] = "";
+    int position = 0, flag, code, class = MPI_SUCCESS, n, commutes[2];
+    MPI_Datatype back;
+    MPI_Type_vector(5, 1, -1, MPI_CHAR, &back);
+    MPI_Type_commit(&back);
+    MPI_Pack(text + 4, 1, back, turned, 5, &position, MPI_COMM_SELF);
+    wrong += strcmp(turned, "edcba") != 0;
+    MPI_Type_free(&back);
+    MPI_Offset offsets[2] = {rank ? -1 : 5, rank ? -1 : 5}, least, most;
+    MPI_Allreduce(&offsets[0], &least, 1, MPI_OFFSET, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Allreduce(&offsets[1], &most, 1, MPI_OFFSET, MPI_MAX, MPI_COMM_WORLD);
+    wrong += least != -1 || most != 5;
+    unsigned char bytes[99], sums[99];
+    memset(bytes, 200, sizeof bytes);
+    MPI_Allreduce(bytes, sums, 99, MPI_UNSIGNED_CHAR, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < 99; i++)
+        wrong += sums[i] != (unsigned char)(200 * size);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Request request;
+    int two[2] = {1, 2}, one[2] = {0, -7};
+    MPI_Irecv(one, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &request);
+    MPI_Send(two, 2, MPI_INT, 0, 0, MPI_COMM_SELF);
+    code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Error_class(code, &class);
+    wrong += class != MPI_ERR_TRUNCATE || one[1] != -7;
+    MPI_Group group;
+    MPI_Comm made;
+    MPI_Comm_group(MPI_COMM_SELF, &group);
+    MPI_Comm_create(MPI_COMM_SELF, group, &made);
+    MPI_Group_free(&group);
+    wrong += MPI_Send(two, 1, MPI_INT, 7, 0, made) == MPI_SUCCESS;
+    MPI_Comm_free(&made);
+    MPI_Op_commutative(MPI_REPLACE, &commutes[0]);
+    MPI_Op_commutative(MPI_NO_OP, &commutes[1]);
+    wrong += commutes[0] || commutes[1];
+    /* What is listed can be asked for, however few bytes the ABI has for its name. */
+    MPI_Info info;
+    MPI_Comm_get_info(MPI_COMM_WORLD, &info);
+    MPI_Info_get_nkeys(info, &n);
+    for (int i = 0; i < n; i++) {
+        char key[MPI_MAX_INFO_KEY + 1], value[99];
+        MPI_Info_get_nthkey(info, i, key);
+        MPI_Info_get(info, key, 98, value, &flag);
+        wrong += !flag;
+        if (strcmp(key, "mpi_memory_alloc_kinds") == 0)
+            wrong -= strcmp(value, "mpi,system") == 0;
+    }
+    wrong++;
+    MPI_Info_free(&info);
+}
+
+/* MPI_Finalize deletes the attributes of MPI_COMM_SELF, the one that was set last first; one that is set again is the last. */
+static int deleted(MPI_Comm comm, int key, void *value, void *extra)
+{
+    static const char *right[] = {"old", "newest", "third", "second"};
+    static int at;
+    wrong += at > 3 || strcmp(value, right[at]) != 0;
+    if (++at == 4 && rank == 0)
+        printf("%d wrong\n", wrong);
+    return MPI_SUCCESS;
+}
+
+static void attributes(void)
+{
+    static char *values[] = {"old", "second", "third"};
+    int keys[3];
+    for (int i = 0; i < 3; i++) {
+        MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, deleted, &keys[i], NULL);
+        MPI_Comm_set_attr(MPI_COMM_SELF, keys[i], values[i]);
+    }
+    MPI_Comm_set_attr(MPI_COMM_SELF, keys[0], "newest");
+    MPI_Finalize();
+}
+
 int main(int argc, char **argv)
 {
     if (strcmp(argv[1], "clock") == 0 && getenv("VMPI_RANK") && atoi(getenv("VMPI_RANK")) % 2)
@@ -123,6 +200,10 @@ int main(int argc, char **argv)
         pointer(argv[2]);
     else if (strcmp(argv[1], "quad") == 0)
         quad();
+    else if (strcmp(argv[1], "small") == 0)
+        small();
+    else if (strcmp(argv[1], "attributes") == 0)
+        return attributes(), 0;
     else
         clock_();
     int all;

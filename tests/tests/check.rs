@@ -346,6 +346,16 @@ fn collectives_that_differ_between_nodes_are_found() {
     }
 }
 
+/// Objects are looked for when the last of the world model and the sessions has ended.
+#[test]
+fn objects_of_a_session_may_outlive_finalize() {
+    let binary = made("checked_session.c", Mpi::Standard);
+    let run = |how| Vmpirun::new("session").args(["-n", "2", "--check=full"]).arg(&binary).arg(how).run();
+    let (good, bad) = (run("good"), run("bad"));
+    assert!(good.code == 0 && !good.stderr.contains("never freed"), "{good:?}");
+    assert!(bad.stderr.contains("MPI_Comm_dup at checked_session.c:17"), "{bad:?}");
+}
+
 #[test]
 fn a_running_job_shows_what_has_been_found() {
     let (scratch, binary) = (Scratch::new("check-running"), made("checked.c", Mpi::Openmpi));

@@ -37,6 +37,16 @@ fn bad_input_gets_a_sentence_and_the_right_code() {
     says("host", &["-n", "2", "-host", "elsewhere.example", "true"], 125, &["node elsewhere.example"]);
 }
 
+/// What a node is asked to hold, and cannot where there is no other.
+#[test]
+fn more_ranks_than_were_asked_for_a_node_are_told_of() {
+    for flags in [&["--map-by", "ppr:1:node"][..], &["-ppn", "1"]] {
+        let outcome = Vmpirun::new("ppr").args(["-n", "2", "--dry-run"]).args(flags).arg("true").run();
+        let said = [outcome.stdout.as_str(), &outcome.stderr].concat();
+        assert!(outcome.code == 0 && said.contains("2 ranks on this node instead of 1"), "{flags:?}: {outcome:?}");
+    }
+}
+
 #[test]
 fn programs_without_mpi_run_too() {
     let outcome = Vmpirun::new("true").args(["-n", "4", "sh", "-c", "echo $VMPI_RANK of $VMPI_SIZE"]).run();

@@ -35,7 +35,7 @@ fn ranks_of_two_nodes_agree_on_what_no_comparison_can_tell_apart() {
 #[test]
 fn dimensions_clocks_file_pointers_and_long_doubles_are_right() {
     for mpi in [Mpi::Openmpi, Mpi::Mpich] {
-        for what in ["dims", "pointer", "clock", "quad"] {
+        for what in ["dims", "pointer", "clock", "quad", "small", "attributes"] {
             let run = Vmpirun::new("surprises").args(["-n", "3", "-V", "3"]);
             let file = run.runtime_dir().join("file");
             let run = run.arg(program("surprises.c", mpi)).arg(what).arg(file);

@@ -175,21 +175,26 @@ fn a_deadlock_is_proven() {
         let told = told(&got);
         assert_eq!(got.code, 123, "{overlap}: {told}");
         let (call, touch) =
-            (line_of("MPI_Recv(to, n,"), line_of("printf(\"%d\\n\", to[5]);\n}\n/* Nothing ever comes, and"));
+            (line_in(HEADER, "MPI_Recv(to, n,"), line_of("printf(\"%d\\n\", to[5]);\n}\n/* Nothing ever comes, and"));
         let sentence = match overlap {
             "on" => format!(
-                "rank 0 waits in MPI_Recv at overlap.c:{call} (receive), deferred, since its buffer is touched at overlap.c:{touch} (part_never),"
+                "rank 0 waits in MPI_Recv at overlap.h:{call} (receive), deferred, since its buffer is touched at overlap.c:{touch} (part_never),"
             ),
-            _ => format!("rank 0 waits in MPI_Recv at overlap.c:{call} (receive) on"),
+            _ => format!("rank 0 waits in MPI_Recv at overlap.h:{call} (receive) on"),
         };
         assert!(got.stderr.contains(&sentence), "{overlap}: {sentence}: {told}");
     }
 }
 
+const HEADER: &str = include_str!("../programs/overlap.h");
+
 /// The line of overlap.c at which this text begins.
 fn line_of(text: &str) -> usize {
-    let source = include_str!("../programs/overlap.c");
-    let at = source.find(text).unwrap_or_else(|| panic!("{text} is not in overlap.c"));
+    line_in(include_str!("../programs/overlap.c"), text)
+}
+
+fn line_in(source: &str, text: &str) -> usize {
+    let at = source.find(text).unwrap_or_else(|| panic!("{text} is not there"));
     source[..at].lines().count() + usize::from(source[..at].ends_with('\n'))
 }
 
@@ -198,19 +203,19 @@ fn line_of(text: &str) -> usize {
 fn whatever_waits_for_a_deferred_call_is_named_with_it() {
     Turn::beside_others();
     let binary = compiled(Mpi::Openmpi);
-    let call = line_of("MPI_Recv(to, n,");
+    let call = line_in(HEADER, "MPI_Recv(to, n,");
     let cases = [
         (
             "written",
             format!(
-                "MPI_Recv at overlap.c:{call} (receive), deferred, since its buffer is touched at overlap.c:{} (part_written),",
+                "MPI_Recv at overlap.h:{call} (receive), deferred, since its buffer is touched at overlap.c:{} (part_written),",
                 line_of("write(1, to, N)")
             ),
         ),
         (
             "barred",
             format!(
-                "MPI_Barrier at overlap.c:{} (part_barred) for MPI_Recv at overlap.c:{call} (receive), deferred,",
+                "MPI_Barrier at overlap.c:{} (part_barred) for MPI_Recv at overlap.h:{call} (receive), deferred,",
                 line_of("MPI_Barrier(MPI_COMM_SELF);\n}\n")
             ),
         ),

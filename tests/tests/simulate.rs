@@ -153,6 +153,8 @@ fn windows_and_shared_file_pointers_give_the_same_answers_in_virtual_time() {
         assert_eq!(real.code, 0, "{program}: {real:?}");
         assert_eq!(lines(&virtual_time), lines(&real), "{program} {args:?}");
     }
+    let left = good("simulated_windows.c", 2, &["--compute", "none"], &["left"]);
+    assert_eq!(left.stdout, "1] left 1\n");
     let apart = run("rma_win.c", 5, &["--compute", "none"], &[]);
     assert!(apart.code != 0 && apart.stderr.contains("is on another host of the simulated machine"), "{apart:?}");
 }

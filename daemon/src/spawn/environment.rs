@@ -46,10 +46,13 @@ pub(super) fn of_rank(start: &Start) -> Vec<CString> {
 
 /// Which CPU each thread of an OpenMP program has, where ranks share a place of several and the user has said nothing about that: threads that sleep whenever another
 /// rank runs are woken two on one CPU now and then, and all wait for them (200 steps of a loop and an allreduce: 0.13 to 0.25 s bound, 0.2 to 0.34 s not). A rank that has
-/// its place for itself is left as it is: other threads that the bound one starts would have its CPU alone.
+/// its place for itself is left as it is: other threads that the bound one starts would have its CPU alone. So is an interpreter, where libraries bring two OpenMP runtimes
+/// often enough: libgomp binds the thread that loads it, and all that the other one starts are on that CPU (findings/libgomp-with-omp-proc-bind-...).
 pub(super) fn of_threads(place: &[u32], is_shared: bool, variables: &[(String, String)]) -> Option<CString> {
     let is_said = variables.iter().any(|(name, _)| PLACE_NAMES.contains(&name.as_str()));
-    if place.len() < 2 || !is_shared || is_said {
+    // By the auditor that is set for such programs.
+    let opens_libraries = variables.iter().any(|(name, value)| name == "LD_AUDIT" && value.contains(env::AUDITOR));
+    if place.len() < 2 || !is_shared || is_said || opens_libraries {
         return None;
     }
     let places: Vec<String> = place.iter().map(|cpu| format!("{{{cpu}}}")).collect();
@@ -122,6 +125,8 @@ mod tests {
         assert_eq!(of(&[2], true, &[]), None);
         assert_eq!(of(&[2, 3], false, &[]), None);
         assert_eq!(of(&[2, 3], true, &said("OMP_PROC_BIND")), None);
+        let python = ("LD_AUDIT".to_string(), format!("/usr/lib/vmpi/{}", env::AUDITOR));
+        assert_eq!(of(&[2, 3], true, &[python]), None, "it may load two runtimes");
     }
 
     #[test]

@@ -150,10 +150,11 @@ impl State {
     }
 
     fn put(&mut self, kind: Kind, object: u32, attribute: Attribute) {
-        match self.slot(kind, object, attribute.keyval.id) {
-            Some(slot) => slot.attribute = attribute,
-            None => self.slots(kind, object).push(Slot { attribute, cell: Box::new(0) }),
-        }
+        // As if it had been deleted before: it is the one that was set last.
+        let id = attribute.keyval.id;
+        let slots = self.slots(kind, object);
+        slots.retain(|slot| slot.attribute.keyval.id != id);
+        slots.push(Slot { attribute, cell: Box::new(0) });
     }
 }
 

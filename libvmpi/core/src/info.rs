@@ -9,6 +9,9 @@ use crate::process;
 use crate::table::Table;
 use std::rc::Rc;
 
+/// The kinds of memory that calls take, as sessions, communicators, windows and files tell them: key and value (MPI 4.1 section 12.4.3).
+pub const ALLOC_KINDS: (&[u8], &[u8]) = (b"mpi_memory_alloc_kinds", b"mpi,system");
+
 /// The pairs of an info object, in the order in which their keys were first set.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Entries(Vec<(Vec<u8>, Vec<u8>)>);
@@ -41,15 +44,9 @@ impl Entries {
         }
     }
 
-    /// Key number `n`, from 0.
-    ///
-    /// # Errors
-    /// `Class::Arg` (as Open MPI and MPICH) if there are not so many.
-    pub fn nth_key(&self, n: i32) -> Result<&[u8]> {
-        match usize::try_from(n).ok().and_then(|index| self.0.get(index)) {
-            Some((key, _)) => Ok(key),
-            None => fail(Class::Arg, format!("there is no key number {n}, the info object has {}", self.0.len())),
-        }
+    /// The keys of fewer bytes than that, in their order: an ABI cannot name longer ones.
+    pub fn keys_below(&self, bytes: usize) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(|(key, _)| key.as_slice()).filter(move |key| key.len() < bytes)
     }
 
     /// Number of keys.
@@ -156,13 +153,13 @@ mod tests {
         entries.set(b"a", b"2");
         entries.set(b"b", b"3");
         assert_eq!(entries.len(), 2);
-        assert_eq!(entries.nth_key(0).unwrap(), b"b");
+        assert_eq!(entries.keys_below(2).next().unwrap(), b"b");
+        assert_eq!(entries.keys_below(1).next(), None);
         assert_eq!(entries.get(b"b"), Some(&b"3"[..]));
-        assert_eq!(entries.nth_key(2).unwrap_err().class, Class::Arg);
-        assert_eq!(entries.nth_key(-1).unwrap_err().class, Class::Arg);
+        assert_eq!(entries.keys_below(2).nth(2), None);
         entries.delete(b"b").unwrap();
         assert_eq!(entries.delete(b"b").unwrap_err().class, Class::InfoNokey);
-        assert_eq!(entries.nth_key(0).unwrap(), b"a");
+        assert_eq!(entries.keys_below(2).next().unwrap(), b"a");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::foreign;
 use crate::nodes;
 use crate::process::{self, endpoint, endpoint_if_any, endpoint_rank};
 use crate::request;
+use crate::rma;
 use crate::simulate;
 use crate::tool::event;
 use std::io;
@@ -151,6 +152,7 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
 pub fn close() {
     let mut users = USERS.lock().unwrap();
     if *users == 1 {
+        check::at_end::objects();
         request::finish_buffered();
         crate::regions::finish();
         chance::finish();
@@ -307,6 +309,7 @@ pub fn finalize() -> Result<()> {
     }
     attr::delete_last_attributes()?;
     request::finish_buffered();
+    rma::finish_operations()?;
     failure::tolerate(construct::say_all())?;
     // Those who are left need not wait for each other.
     failure::tolerate(coll::barrier(&*comm::get(crate::handle::Comm::WORLD)?))?;

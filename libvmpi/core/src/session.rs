@@ -9,7 +9,7 @@ use crate::errors::{Class, Result, fail};
 use crate::group::Members;
 use crate::guarded::EntryGuarded;
 use crate::handle::{Errhandler, Handle, Session};
-use crate::info::Entries;
+use crate::info::{self, Entries};
 use crate::lock;
 use crate::p2p::buffered::{self, Owner};
 use crate::process;
@@ -41,7 +41,7 @@ pub fn init(face: &'static str, hints: &Entries, handler: Errhandler) -> Result<
     crate::init::open(face, level)?;
     let mut entries = Entries::default();
     entries.set(b"thread_level", name.as_bytes());
-    entries.set(b"mpi_memory_alloc_kinds", b"mpi,system");
+    entries.set(info::ALLOC_KINDS.0, info::ALLOC_KINDS.1);
     let session = SESSIONS.with(|sessions| sessions.insert(Rc::new(entries)));
     if !handler.is_null()
         && let Err(error) = errhandler::set(Target::Session(session), handler)

@@ -78,6 +78,11 @@ pub(super) fn prepare(
             Ok(()) => {}
         }
     }
+    if let (None, Some(ranks), Some(each)) = (&nodes, asked_ranks(options), options.ranks_per_node)
+        && ranks > each
+    {
+        notes.push(format!("{ranks} ranks on this node instead of {each}: there is no other one"));
+    }
     let simulation = simulate::wanted(options, nodes.is_some())?;
     let several_cpus = wish.cpus_per_rank > 1 || plan.masks.iter().any(|mask| !mask.is_empty());
     let balance = balance(options, nodes.is_some(), several_cpus, &mut notes);

@@ -47,6 +47,14 @@ struct Image {
     in_vmpi: bool,
 }
 
+/// A function's name as it stands in the source. What C calls `f` is no abbreviation of C++'s for a type.
+fn as_written(name: &str) -> String {
+    match ["_Z", "__Z", "_R"].iter().any(|begin| name.starts_with(begin)) {
+        true => addr2line::demangle_auto(name.into(), None).into_owned(),
+        false => name.into(),
+    }
+}
+
 /// Names found so far, by file.
 #[derive(Default)]
 pub struct Names {
@@ -73,7 +81,7 @@ impl Names {
         // Of a stripped file it is the one before, however far.
         let symbol = symbol.filter(|symbol| image.may_reach(symbol.address(), probe));
         let at = symbol.as_ref().map_or(probe, |symbol| symbol.address());
-        let symbol = symbol.map(|symbol| addr2line::demangle_auto(symbol.name().into(), None).into_owned());
+        let symbol = symbol.map(|symbol| as_written(symbol.name()));
         let exported = image.exported(at, probe).map(str::to_owned);
         let plain = Frame { module: path.to_string_lossy().into_owned(), in_vmpi: image.in_vmpi, ..place };
         let mut frames = Vec::new();
@@ -81,7 +89,7 @@ impl Names {
             && let Ok(mut found) = debug.find_frames(probe)
         {
             while let Ok(Some(frame)) = found.next() {
-                let function = frame.function.as_ref().and_then(|name| name.demangle().ok().map(String::from));
+                let function = frame.function.as_ref().and_then(|name| Some(as_written(&name.raw_name().ok()?)));
                 let (file, line) = frame.location.map_or((None, None), |l| (l.file.map(String::from), l.line));
                 frames.push(Frame { function, file, line, ..plain.clone() });
             }
@@ -257,6 +265,13 @@ fn fortran_name(symbol: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_c_calls_f_is_no_type_of_cxx() {
+        for (name, shown) in [("f", "f"), ("i", "i"), ("main", "main"), ("_ZN3foo3barEv", "foo::bar()")] {
+            assert_eq!(as_written(name), shown);
+        }
+    }
 
     #[test]
     fn a_jump_gives_its_name_away() {

@@ -143,14 +143,19 @@ crate::entry_points! {
     anytime fn info_get_nkeys = "MPI_Info_get_nkeys"(info: CInfo<A>, nkeys: *mut c_int) => {
         let entries = get::<A>(info)?;
         not_null(nkeys, "nkeys")?;
-        *nkeys = entries.len() as c_int;
+        *nkeys = entries.keys_below(A::MAX_INFO_KEY).count() as c_int;
     }
 
     /// `MPI_Info_get_nthkey`.
     anytime fn info_get_nthkey = "MPI_Info_get_nthkey"(info: CInfo<A>, n: c_int, key: *mut c_char) => {
         let entries = get::<A>(info)?;
         not_null(key, "key")?;
-        put_text(key, A::MAX_INFO_KEY, entries.nth_key(n)?);
+        let found = usize::try_from(n).ok().and_then(|n| entries.keys_below(A::MAX_INFO_KEY).nth(n));
+        let Some(found) = found else {
+            let count = entries.keys_below(A::MAX_INFO_KEY).count();
+            return fail(Class::Arg, format!("there is no key number {n}, the info object has {count}"));
+        };
+        put_text(key, A::MAX_INFO_KEY, found);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The begin and the end of a program that is checked: what is left when it calls MPI_Finalize.
+//! The begin and the end of a program that is checked: what is left when it calls MPI_Finalize, and of objects when its last session has ended, too.
 
 use super::made::{self, Made, What};
 use super::sites::Site;
@@ -41,7 +41,6 @@ pub(crate) fn look() {
     far::look();
     requests();
     lost_messages();
-    objects();
     if is_full() {
         let text = |owner: buffered::Owner| format!("the buffer of {}", owner.describe());
         for owner in buffered::owners() {
@@ -124,8 +123,11 @@ fn maker(made: &Made) -> String {
     }
 }
 
-/// What the program has made and not freed.
-fn objects() {
+/// The last of the world model and the sessions ends: what has the program made and not freed?
+pub(crate) fn objects() {
+    if !is_on() {
+        return;
+    }
     for (made, count) in made::left() {
         let kind = match made.what {
             What::Window => FindingKind::WindowNotFreed,

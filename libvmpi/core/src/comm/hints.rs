@@ -2,7 +2,7 @@
 //!
 //! All of them are kept and told, and nothing is made of them: matching is exact without them.
 
-use crate::info::Entries;
+use crate::info::{self, Entries};
 
 /// MPI's assertions. MPI_Comm_get_info tells all of them, and no key that is not known, as MPICH and Open MPI.
 const KNOWN: [&str; 5] = [
@@ -35,6 +35,7 @@ impl Hints {
         for (known, hint) in KNOWN.iter().zip(self.0) {
             entries.set(known.as_bytes(), if hint { b"true" } else { b"false" });
         }
+        entries.set(info::ALLOC_KINDS.0, info::ALLOC_KINDS.1);
         entries
     }
 }

@@ -3,7 +3,7 @@
 //! A hint that vmpi knows is kept and reported; an unknown one is ignored, as MPI says (4.1 section 14.2.8). The names
 //! are those of the standard and of ROMIO, which programs set.
 
-use crate::info::Entries;
+use crate::info::{self, Entries};
 
 /// Names of the standard and of ROMIO that mean something to an MPI-IO library.
 const KNOWN: &[&str] = &[
@@ -68,6 +68,7 @@ impl Hints {
         entries.set(b"romio_cb_write", b"automatic");
         entries.set(b"romio_ds_read", b"automatic");
         entries.set(b"romio_ds_write", b"disable");
+        entries.set(info::ALLOC_KINDS.0, info::ALLOC_KINDS.1);
         let mut hints = Hints { entries };
         hints.add(given);
         hints

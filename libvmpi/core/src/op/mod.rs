@@ -168,7 +168,9 @@ pub fn get(handle: Op) -> Result<Rc<Operation>> {
             return r.made.get(handle).cloned();
         }
         if r.builtin.is_empty() {
-            let make = |kind| Rc::new(Operation { kind: Kind::Builtin(kind), commutative: true });
+            // One of the two operands, whichever is first or second.
+            let commutes = |kind| !matches!(kind, Builtin::Replace | Builtin::NoOp);
+            let make = |kind| Rc::new(Operation { kind: Kind::Builtin(kind), commutative: commutes(kind) });
             r.builtin = BUILTINS.iter().map(|row| (row.0, make(row.1))).collect();
         }
         r.builtin.iter().find(|row| row.0 == handle).map(|row| Rc::clone(&row.1))

@@ -309,6 +309,7 @@ fn hints(ask: &Ask) -> info::Entries {
         entries.set(b"alloc_shared_noncontig", if apart { b"true" } else { b"false" });
     }
     add_hints(&mut entries, &ask.hints);
+    entries.set(info::ALLOC_KINDS.0, info::ALLOC_KINDS.1);
     entries
 }
 

@@ -367,8 +367,9 @@ pub(super) unsafe fn combine(
                         if silent {
                             return Ok(());
                         }
-                        let input = step::in_memory(&basic, &data, &mut Vec::new()).to_vec();
-                        step::apply_packed(&op, &basic, &input, &mut there, &mut Vec::new());
+                        let mut room = Vec::new();
+                        let input = step::in_memory(&basic, &data, &mut room);
+                        step::apply_packed(&op, &basic, input, &mut there, &mut Vec::new());
                         copy(reach, block_of(&mut there), &blocks, true)
                     })
                 };
