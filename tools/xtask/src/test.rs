@@ -23,7 +23,9 @@ pub fn test(quick: bool, filter: Option<&str>) -> Result<()> {
     nextest(&["-p", "vmpi-shared", "--features", "model", "--test", "model"], filter)?;
     if !quick {
         build::build()?;
-        processes(&["-p", "vmpi-tests"], filter)?;
+        // Twice as many at a time as there are CPUs: a test waits for most of its time, for processes or for its turn.
+        let cpus = std::thread::available_parallelism().map_or(2, |cpus| cpus.get());
+        processes(&["-p", "vmpi-tests", "--test-threads", &(2 * cpus).to_string()], filter)?;
     }
     Ok(())
 }

@@ -59,7 +59,8 @@ mod tests {
         }
         hints.set(&asked);
         let told = hints.entries();
-        assert_eq!(told.len(), KNOWN.len());
+        assert_eq!(told.len(), KNOWN.len() + 1);
+        assert_eq!(told.get(info::ALLOC_KINDS.0), Some(info::ALLOC_KINDS.1));
         assert_eq!(told.get(b"mpi_assert_no_any_tag"), Some(&b"true"[..]));
         assert_eq!(told.get(b"mpi_assert_strict_persistent_collective_ordering"), Some(&b"true"[..]));
         assert_eq!(told.get(b"mpi_assert_no_any_source"), Some(&b"false"[..]));
