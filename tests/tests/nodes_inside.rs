@@ -103,6 +103,20 @@ fn deadlocks_over_nodes_are_explained() {
     assert_eq!(alone.code, 123, "{alone:?}");
 }
 
+/// Each has locked its own memory alone, and asks for that of the other one, on the other node.
+#[test]
+fn a_circle_of_window_locks_over_nodes_is_told_as_such() {
+    let nodes = Nodes::new("locks");
+    let run = nodes.vmpirun("locks").args(["-n", "2", "--map-by", "node", "--on-deadlock", "abort"]);
+    let outcome = run.arg(program("simulated_windows.c", Mpi::Openmpi)).arg("stuck").run();
+    assert_eq!(outcome.code, 123, "{outcome:?}");
+    for (rank, other) in [(0, 1), (1, 0)] {
+        let line = outcome.stderr.lines().find(|line| line.contains(&format!("rank {rank} waits in MPI_Win_lock at")));
+        let turn = format!("for its turn with the window of rank {other}");
+        assert!(line.is_some_and(|line| line.contains(&turn)), "{outcome:?}");
+    }
+}
+
 /// What takes long, or is under way for long, is no deadlock.
 #[test]
 fn nobody_is_accused_wrongly_over_nodes() {

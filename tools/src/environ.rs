@@ -7,15 +7,13 @@ use crate::failure::Failure;
 use crate::program::{Kind, Program, through};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use vmpi_shared::control::env::AUDITOR;
+use vmpi_shared::control::env::{AUDIT, AUDITOR};
 
 /// Variables by name.
 pub type Env = BTreeMap<String, String>;
 
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 const PRELOAD: &str = "LD_PRELOAD";
-/// Auditors of ld.so, and vmpi's (`libvmpi/audit`), which lies beside the faces' directories.
-const AUDIT: &str = "LD_AUDIT";
 /// Which extension module mpi4py's wheels load; mpi4py reads it before anything else.
 const MPI4PY_ABI: &str = "MPI4PY_MPIABI";
 /// The library that mpi4py opens to find out, if it is not told.

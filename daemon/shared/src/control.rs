@@ -54,7 +54,8 @@ pub const CARRIED: &str = "messages to other nodes go by";
 /// Environment of a rank: where its daemon listens, who it is.
 pub mod env {
     pub const SOCKET: &str = "VMPI_SOCKET";
-    /// vmpi's own file in LD_AUDIT, which finds the faces for programs that open libraries by a path.
+    /// Auditors of ld.so, and vmpi's own, which finds the faces for programs that open libraries by a path.
+    pub const AUDIT: &str = "LD_AUDIT";
     pub const AUDITOR: &str = "libvmpi_audit.so";
     /// A word that no other job has, whichever daemon's: not a secret (programs print their environment), but who has another one has lost its way.
     pub const JOB: &str = "VMPI_JOB";

@@ -51,7 +51,7 @@ pub(super) fn of_rank(start: &Start) -> Vec<CString> {
 pub(super) fn of_threads(place: &[u32], is_shared: bool, variables: &[(String, String)]) -> Option<CString> {
     let is_said = variables.iter().any(|(name, _)| PLACE_NAMES.contains(&name.as_str()));
     // By the auditor that is set for such programs.
-    let opens_libraries = variables.iter().any(|(name, value)| name == "LD_AUDIT" && value.contains(env::AUDITOR));
+    let opens_libraries = variables.iter().any(|(name, value)| name == env::AUDIT && value.contains(env::AUDITOR));
     if place.len() < 2 || !is_shared || is_said || opens_libraries {
         return None;
     }
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(of(&[2], true, &[]), None);
         assert_eq!(of(&[2, 3], false, &[]), None);
         assert_eq!(of(&[2, 3], true, &said("OMP_PROC_BIND")), None);
-        let python = ("LD_AUDIT".to_string(), format!("/usr/lib/vmpi/{}", env::AUDITOR));
+        let python = (env::AUDIT.to_string(), format!("/usr/lib/vmpi/{}", env::AUDITOR));
         assert_eq!(of(&[2, 3], true, &[python]), None, "it may load two runtimes");
     }
 

@@ -2,6 +2,7 @@
 
 use crate::errors::{Class, Error, Result};
 use crate::process::node;
+use crate::simulate;
 use std::sync::OnceLock;
 use vmpi_shared::control::NodeMap;
 
@@ -47,6 +48,11 @@ pub fn node_name_of(rank: u32) -> &'static str {
 /// Do the job's ranks `a` and `b` share a node?
 pub fn same_node(a: u32, b: u32) -> bool {
     node_of(a) == node_of(b)
+}
+
+/// The same for the program, which in virtual time sees hosts of the simulated machine.
+pub fn share_node(a: u32, b: u32) -> bool {
+    same_node(a, b) && simulate::host_of(a) == simulate::host_of(b)
 }
 
 /// Nodes of the job.

@@ -4,7 +4,6 @@ use crate::errors::{Class, Result, fail};
 use crate::group::Members;
 use crate::nodes;
 use crate::process;
-use crate::simulate;
 
 /// The process sets that every job has, with `psets` saying which ones a face lists.
 const WORLD: &str = "mpi://WORLD";
@@ -26,8 +25,7 @@ pub fn pset(name: &[u8]) -> Result<Members> {
     } else if is(SELF) {
         Ok(Members::range(me, 1))
     } else if is(SHARED) {
-        let shares = |&rank: &u32| nodes::same_node(me, rank) && simulate::share_host(me, rank);
-        Ok(Members::list(world.into_iter().filter(shares).collect()))
+        Ok(Members::list(world.into_iter().filter(|&rank| nodes::share_node(me, rank)).collect()))
     } else {
         fail(Class::Arg, format!("there is no process set \"{}\"", String::from_utf8_lossy(name)))
     }

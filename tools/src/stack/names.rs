@@ -323,7 +323,6 @@ mod tests {
         assert!(moved.is_empty(), "{moved:?}");
     }
 
-    /// This test's own function is found with its file and line.
     #[test]
     fn a_function_of_unknown_size_reaches_from_its_first_byte_to_where_the_next_one_begins() {
         let image = Image {
@@ -340,6 +339,7 @@ mod tests {
         assert_eq!(image.exported(10, 9), Some("known"));
     }
 
+    /// This test's own function is found with its file and line.
     #[test]
     fn an_address_of_this_process_has_a_name() {
         let address = an_address_of_this_process_has_a_name as *const () as u64;

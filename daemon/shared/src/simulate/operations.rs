@@ -6,7 +6,8 @@
 //!
 //! What is done so at one time is there at that time, for all: an operation begins when nobody can do anything earlier any more, and nothing happens before it
 //! is over (`Counts::doing`). So operations on one memory come one after the other, in the order of virtual time, and a target that looks sees those that
-//! have come by its clock, and no others. One that cannot meet another (`FLAG_DONE`) has been done where it was begun, and only takes its time.
+//! have come by its clock, and no others. What is written so is seen by who goes on next through the engine's lock, which both have held. Death story: that of the
+//! simulation; the job of a rank that dies at an operation is ended. One that cannot meet another (`FLAG_DONE`) has been done where it was begun, and only takes its time.
 
 use super::engine::{Engine, Exhausted, answer_tie};
 use super::heap::Entry;

@@ -8,7 +8,6 @@ use crate::hardware::{self, Kind};
 use crate::info;
 use crate::nodes;
 use crate::process_sets;
-use crate::simulate;
 use std::rc::Rc;
 
 /// A new communicator, and the `mpi_hw_resource_type` that the library chose (for `COMM_TYPE_HW_UNGUIDED`).
@@ -72,17 +71,12 @@ fn everyone(comm: &Communicator) -> Vec<u32> {
     all
 }
 
-/// Do they share a node, or, in virtual time, a host of the simulated machine?
-fn share_node(one: u32, other: u32) -> bool {
-    nodes::same_node(one, other) && simulate::share_host(one, other)
-}
-
 /// The first rank of those that share my resource of this kind.
 fn share(comm: &Communicator, kind: Kind) -> Option<u32> {
     let all = everyone(comm);
     let me = comm.local.world_rank(comm.rank);
     if kind == Kind::Node {
-        return all.into_iter().find(|&other| share_node(me, other));
+        return all.into_iter().find(|&other| nodes::share_node(me, other));
     }
     let place = all.iter().position(|&rank| rank == me)?;
     hardware::groups(kind, &all)[place]
@@ -91,7 +85,7 @@ fn share(comm: &Communicator, kind: Kind) -> Option<u32> {
 /// The outermost kind of resource that not all ranks of the communicator share one of.
 fn dividing(comm: &Communicator) -> Option<Kind> {
     let all = everyone(comm);
-    if !all.iter().all(|&rank| share_node(all[0], rank)) {
+    if !all.iter().all(|&rank| nodes::share_node(all[0], rank)) {
         return Some(Kind::Node);
     }
     Kind::parts_of_node().find(|&kind| {

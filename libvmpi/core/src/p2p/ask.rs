@@ -1,4 +1,4 @@
-//! Requests that a carrier answers: for one-sided communication over nodes.
+//! Requests that are no messages: a carrier answers them (one-sided communication over nodes), or the network of virtual time.
 
 use super::slot::{self, Local, Slot};
 use crate::errors::Result;

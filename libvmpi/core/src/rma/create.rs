@@ -131,7 +131,7 @@ const NO_MEMORY: u8 = 3;
 /// then.
 pub fn create(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     let me = endpoint().me;
-    let is_apart = |&member: &u32| !nodes::same_node(me, member) || !simulate::share_host(me, member);
+    let is_apart = |member: &u32| !nodes::share_node(me, *member);
     if let (Memory::Share { .. }, Some(far)) = (ask.memory, comm.local.iter().find(is_apart)) {
         let apart = if simulate::is_on() { "another host of the simulated machine" } else { "another node" };
         return fail(Class::RmaShared, format!("rank {far} of MPI_COMM_WORLD is on {apart}"));

@@ -49,6 +49,7 @@ use crate::guarded::EntryGuarded;
 use crate::handle::{Handle, Win};
 use crate::info;
 use crate::memory;
+use crate::nodes;
 use crate::process::endpoint;
 use crate::simulate;
 use crate::table::Table;
@@ -152,11 +153,6 @@ impl Window {
         }
     }
 
-    /// Is `member` on this rank's host of the simulated machine, if there is one?
-    fn shares_host(&self, member: u32) -> bool {
-        simulate::share_host(endpoint().me, self.comm.local.world_rank(member))
-    }
-
     fn is_dynamic(&self) -> bool {
         self.flavor == consts::WIN_FLAVOR_DYNAMIC
     }
@@ -180,12 +176,12 @@ impl Window {
     /// # Errors
     /// `Class::RmaFlavor` for a dynamic window, `Class::Rank` for a rank that does not exist.
     pub fn shared_query(&self, rank: i32) -> Result<(u64, i64, usize)> {
-        let brought = self.flavor == consts::WIN_FLAVOR_CREATE;
+        let (brought, me) = (self.flavor == consts::WIN_FLAVOR_CREATE, endpoint().me);
         let here = |member: usize| {
             let part = &self.parts[member];
             match part.reach {
                 _ if brought => (member == self.rank() as usize).then_some(part.base as usize),
-                Reach::Here { shift } if self.shares_host(member as u32) => {
+                Reach::Here { shift } if nodes::share_node(me, self.comm.local.world_rank(member as u32)) => {
                     Some(part.base.wrapping_add(shift) as usize)
                 }
                 _ => None,

@@ -202,11 +202,6 @@ pub(crate) fn host_of(rank: u32) -> Option<u32> {
     MINE.get().map(|mine| mine.machine.host_of(rank))
 }
 
-/// Have these ranks of the job a host in common, as far as virtual time goes?
-pub(crate) fn share_host(one: u32, other: u32) -> bool {
-    host_of(one) == host_of(other)
-}
-
 /// Refuse what is not done in virtual time; `what` is the call.
 ///
 /// # Errors

@@ -13,7 +13,6 @@ static TO_DO: EntryGuarded<BTreeMap<u32, Deed>> = EntryGuarded::new(BTreeMap::ne
 
 /// `bytes` go to rank `to` of the job, `back` come back, and then `request` is over; `deed`: when it is there. `flags` as in an envelope.
 pub(crate) fn operate(to: u32, request: u32, bytes: (u64, u64), flags: u8, deed: Option<Deed>) {
-    super::owed::pay();
     super::compute::pay();
     if let Some(deed) = deed {
         TO_DO.with(|to_do| to_do.insert(request, deed));
