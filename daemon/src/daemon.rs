@@ -416,6 +416,7 @@ impl Daemon {
             }
             job.check_wrappers(now);
             job.check_integrity(now);
+            job.wake_declined();
             job.check_deadlock(now);
             job.check_misstated(now);
             job.check_endless(now);

@@ -5,6 +5,7 @@
 mod carrier;
 mod crowded;
 pub mod deadlock;
+mod declined;
 mod end;
 mod endless;
 pub mod hang;
@@ -503,7 +504,7 @@ impl Job {
                 let waits = !self.undone.is_empty() || !self.early_answers.is_empty();
                 let mend = waits.then(|| Instant::now() + MEND_PAUSE);
                 let looks = [self.watchdog.next(), self.preempted.next(), self.next_wrapper, self.next_hang_look()];
-                let ends = [self.parting_due(), self.deaths_due(), mend];
+                let ends = [self.parting_due(), self.deaths_due(), mend, self.next_declined()];
                 looks.into_iter().chain(ends).flatten().min()
             }
             Phase::Ending => self.ending.as_ref().map(|ending| ending.at).into_iter().chain(self.deaths_due()).min(),

@@ -64,6 +64,44 @@ fn the_end_of_memory_for_messages_is_named_over_nodes() {
     }
 }
 
+/// Rank 1 holds all the memory for a while: rank 0, whose next message found none, takes it when there is some again, and who holds it is named if there never is.
+#[test]
+fn memory_for_messages_that_comes_back_is_used() {
+    Turn::beside_others();
+    let turn = Turn::take();
+    let binaries = [program("hoard.c", Mpi::Openmpi), program("hoard.c", Mpi::Mpich)];
+    drop(turn);
+    let cases = [("", "2"), ("r", "2"), ("", "3"), ("r", "4"), ("", "4"), ("n", "2"), ("rn", "3")];
+    for (case, binary) in cases.iter().zip(binaries.iter().cycle()) {
+        for flags in [&[][..], &["--enable-recovery"]] {
+            let run =
+                Vmpirun::new("hoard").args(["-n", "4", "-V", case.1, "-x", "VMPI_UNEXPECTED_BYTES=3M"]).args(flags);
+            assert_is_used(case.0, &run.arg(binary).args(["3000", "15000", case.0]).run());
+        }
+    }
+}
+
+fn assert_is_used(parts: &str, outcome: &Outcome) {
+    if parts.contains('n') {
+        assert!(outcome.code == 125 && outcome.stderr.contains("rank 1 holds 15000 messages"), "{outcome:?}");
+    } else {
+        assert!(outcome.code == 0 && outcome.stdout.contains("all checks hold"), "{outcome:?}");
+    }
+}
+
+/// The same over two nodes.
+#[test]
+fn memory_for_messages_that_comes_back_is_used_over_nodes() {
+    let nodes = Nodes::beside_others("hoard");
+    let turn = Turn::take();
+    let binary = program("hoard.c", Mpi::Openmpi);
+    drop(turn);
+    for parts in ["", "r", "n"] {
+        let run = nodes.vmpirun("hoard").args(["-n", "4", "-V", "2", "-x", "VMPI_UNEXPECTED_BYTES=3M"]);
+        assert_is_used(parts, &run.arg(&binary).args(["3000", "15000", parts]).run());
+    }
+}
+
 /// What has been allowed must be a number.
 #[test]
 fn memory_for_messages_must_be_a_number() {

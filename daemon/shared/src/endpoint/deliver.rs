@@ -2,14 +2,16 @@
 
 use super::Endpoint;
 use super::carrier;
+use super::inspect;
 use super::proxy::{progress_for, spinner, wake_waiter};
 use super::queue_loan::progress_for_offerer;
 use super::transfer::RankMover;
+use crate::job::JobSegment;
 use crate::matching::envelope::{Envelope, kind};
 use crate::matching::inbox::{Full, Inbox};
 use crate::matching::request;
 use crate::mem::sync::{Ordering, yield_cpu};
-use crate::node::RankDescriptor;
+use crate::node::{NodeSegment, RankDescriptor};
 use crate::sched::{self, RunState, Wait, carrier_bell, watch};
 
 impl Endpoint {
@@ -149,8 +151,8 @@ impl Endpoint {
         }
         // While this rank waits for others they must be able to finish with it.
         self.drain_own();
-        let node = &self.node;
-        let inbox = self.job.inbox(to);
+        let (node, job) = (&self.node, &self.job);
+        let inbox = job.inbox(to);
         // SAFETY: this endpoint outlives it.
         let mine = unsafe { self.own.inbox() };
         node.rank(self.me).call.store(6, Ordering::Relaxed);
@@ -161,7 +163,7 @@ impl Endpoint {
             // others may have filled the room again. The wish before the look, as whoever drains makes room before the look at that.
             inbox.ends.space_wanted.store(1, Ordering::SeqCst);
             let there = inbox.has_space() || (!stuck && mine.has_mail());
-            there || node.state(to) == RunState::Suspended || node.failure(to).is_some()
+            there || awaits_mail(node, job, to) || node.failure(to).is_some()
         };
         let slept = sched::suspend_tending(
             node,
@@ -170,7 +172,7 @@ impl Endpoint {
             to,
             node.header().spin_ticks,
             &mut over,
-            &mut spinner(node, &self.job, self.me, &mut self.outgoing),
+            &mut spinner(node, job, self.me, &mut self.outgoing),
         );
         if !slept && !self.job.inbox(to).has_space() {
             // Another sender has taken a cell and not filled it yet, so nobody can drain: it may need this CPU.
@@ -213,6 +215,13 @@ impl Endpoint {
             self.flush();
         }
     }
+}
+
+/// Is `rank` suspended, so that others can match for it? Not if memory has ended for the first message in its inbox: who waits for room there would wake it, and
+/// then itself, for ever.
+#[inline]
+fn awaits_mail(node: &NodeSegment, job: &JobSegment, rank: u32) -> bool {
+    node.state(rank) == RunState::Suspended && !inspect::is_stuck(job, rank)
 }
 
 /// Does `receiver` wait for this message, which it can take itself, and for nothing else?

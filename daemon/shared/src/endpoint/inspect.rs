@@ -63,7 +63,16 @@ pub fn crowd(job: &JobSegment, rank: u32) -> Option<Crowd> {
     let (mostly, of_these) = senders.into_iter().max_by_key(|(_, count)| *count)?;
     let (used_bytes, limit_bytes) = job.chunks().used_bytes();
     let messages = head.unexpected_count;
-    Some(Crowd { rank, messages, bytes, mostly, of_these, used_bytes, limit_bytes, stuck: is_stuck(job, rank, &head) })
+    Some(Crowd {
+        rank,
+        messages,
+        bytes,
+        mostly,
+        of_these,
+        used_bytes,
+        limit_bytes,
+        stuck: is_stuck_by(job, rank, &head),
+    })
 }
 
 /// The crowd of the rank that holds most messages.
@@ -72,16 +81,26 @@ pub fn largest_crowd(job: &JobSegment) -> Option<Crowd> {
 }
 
 /// Is the next message for `rank` one for which memory has ended?
-fn is_stuck(job: &JobSegment, rank: u32, head: &QueueHead) -> bool {
+pub fn is_stuck(job: &JobSegment, rank: u32) -> bool {
+    is_stuck_by(job, rank, &head_of(job, rank))
+}
+
+fn is_stuck_by(job: &JobSegment, rank: u32, head: &QueueHead) -> bool {
     let inbox = job.inbox(rank);
     let same = head.declined != 0 && head.declined_at == inbox.gone() as u32;
     same && inbox.has_mail() && head.roomy == 0 && job.chunks().is_exhausted()
 }
 
+/// Is there a message in the inbox of `rank` that found no memory when somebody last looked?
+pub fn has_declined(job: &JobSegment, rank: u32) -> bool {
+    let head = head_of(job, rank);
+    head.declined != 0 && head.declined_at == job.inbox(rank).gone() as u32 && job.inbox(rank).has_mail()
+}
+
 /// How often `rank` has been switched in, if it is suspended with nothing in its inbox, or nothing that it can take. What says so twice, with the same number, has not run in between.
 pub fn is_suspended(node: &NodeSegment, job: &JobSegment, rank: u32) -> Option<u64> {
     let suspended = node.state(rank) == RunState::Suspended && node.rank(rank).wake.load(Ordering::SeqCst) == 0;
-    let quiet = || job.inbox(rank).is_quiet() || is_stuck(job, rank, &head_of(job, rank));
+    let quiet = || job.inbox(rank).is_quiet() || is_stuck(job, rank);
     (suspended && quiet()).then(|| node.switches(rank))
 }
 

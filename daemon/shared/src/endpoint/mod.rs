@@ -415,6 +415,11 @@ impl Endpoint {
         stuck
     }
 
+    /// Does this rank hold some of the memory that all ranks of the node share for unexpected messages?
+    pub fn holds_memory(&self) -> bool {
+        self.queues().head.chunks != 0
+    }
+
     /// Prepare to wait for `missing` completions of requests flagged AWAITED.
     pub fn arm(&mut self, missing: u32) {
         let head = self.queues().head;

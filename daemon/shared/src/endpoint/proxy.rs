@@ -1,5 +1,6 @@
 //! Acting for a rank that is suspended: matching for it, and ending its waits. Free functions over the two segments; no `Endpoint`.
 
+use super::inspect;
 use super::transfer::RankMover;
 use crate::job::JobSegment;
 use crate::matching::inbox::Full;
@@ -25,7 +26,7 @@ pub(super) fn progress_for(node: &NodeSegment, job: &JobSegment, me: u32, rank: 
             sched::make_ready(node, rank);
             return;
         }
-        if wake::end_tend(node, rank) || !job.inbox(rank).has_mail() {
+        if wake::end_tend(node, rank) || !job.inbox(rank).has_mail() || inspect::is_stuck(job, rank) {
             return;
         }
     }

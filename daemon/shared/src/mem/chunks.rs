@@ -43,7 +43,9 @@ pub struct ChunksHead {
     warm: AtomicU32,
     /// So few are left that senders are to wait for their receivers.
     scarce: AtomicU32,
-    reserved: [u32; 13],
+    /// Somebody found none; taken by the daemon, which tells of it when there are some again.
+    wanted: AtomicU32,
+    reserved: [u32; 12],
 }
 
 /// One chunk.
@@ -159,6 +161,22 @@ impl Chunks {
 
     fn is_free(&self, index: u32) -> bool {
         matches!(self.chunk(index).owner.load(Ordering::Relaxed), 0 | WARM)
+    }
+
+    /// A message waits until there is one again.
+    #[cold]
+    pub fn want(&self) {
+        self.head().wanted.store(1, Ordering::Release);
+    }
+
+    /// Does a message wait for one? The daemon looks at this now and then.
+    pub fn is_wanted(&self) -> bool {
+        self.head().wanted.load(Ordering::Relaxed) != 0
+    }
+
+    /// As the daemon: was one wanted, and is there one now? Who wants one after that says so again.
+    pub fn answer_wish(&self) -> bool {
+        self.is_wanted() && !self.is_exhausted() && self.head().wanted.swap(0, Ordering::Acquire) != 0
     }
 
     /// Bytes in use, and bytes that may be. For who tells of it: it looks at each chunk.

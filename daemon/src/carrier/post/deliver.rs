@@ -131,6 +131,15 @@ impl CarrierLoop {
         }
     }
 
+    /// Does something wait here for more than memory, which only a rank that runs gives back?
+    pub(super) fn may_deliver_soon(&self) -> bool {
+        let job = &self.endpoint.job;
+        self.pending.iter().any(|(rank, line)| match line.queue.front() {
+            Some(held) if !held.payload.is_empty() => !job.chunks().is_scarce(),
+            _ => !inspect::is_stuck(job, *rank),
+        })
+    }
+
     /// Try again what could not be delivered.
     pub(super) fn retry(&mut self) {
         if self.pending.is_empty() {

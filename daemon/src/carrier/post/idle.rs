@@ -186,7 +186,7 @@ impl CarrierLoop {
     /// What this node has to do with others, as long as nothing comes and nobody calls.
     fn stand(&self) -> Stand {
         // What is stalled waits for credits, which come in a frame; a message that is asked for, for its data.
-        let holds = !self.pending.is_empty() || !self.outgoing.is_empty() || !self.deaths.are_done();
+        let holds = self.may_deliver_soon() || !self.outgoing.is_empty() || !self.deaths.are_done();
         Stand { holds, sent: self.fabric.sent(), received: self.received }
     }
 

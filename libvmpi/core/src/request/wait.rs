@@ -49,7 +49,8 @@ pub fn message_missed() -> bool {
 /// Suspend until something has happened since `seen`. The caller has armed what it waits for and looks again afterwards.
 pub fn block(seen: u64, call: u32, peer: i32, tag: i32) {
     lock::wait_outside(seen, || {
-        if endpoint().is_stuck() {
+        // Who holds none of it itself waits for others to give some back; the daemon tells if nobody can.
+        if endpoint().is_stuck() && endpoint().holds_memory() {
             drowned();
         }
         if event::is_wanted() {

@@ -147,13 +147,7 @@ impl Queues<'_> {
         }
         let chunks = self.unexpected.chunks();
         if self.head.roomy == 0 {
-            let Some(fresh) = chunks.take(self.head.rank, Purpose::Entries) else {
-                // The rank must take some first.
-                self.head.wake = 1;
-                self.head.declined = 1;
-                self.head.declined_at = self.inbox.gone() as u32;
-                return None;
-            };
+            let Some(fresh) = chunks.take(self.head.rank, Purpose::Entries) else { return self.decline() };
             self.head.chunks += 1;
             enlist(chunks, self.head, fresh);
         }
@@ -175,6 +169,18 @@ impl Queues<'_> {
             delist(chunks, self.head, index);
         }
         Some(number as u32)
+    }
+
+    /// The rank must take some first, or others must: it looks at that once for each message, so that who comes again and again does not wake it for nothing.
+    fn decline(&mut self) -> Option<u32> {
+        let gone = self.inbox.gone() as u32;
+        if self.head.declined == 0 || self.head.declined_at != gone {
+            self.head.wake = 1;
+        }
+        self.head.declined = 1;
+        self.head.declined_at = gone;
+        self.unexpected.chunks().want();
+        None
     }
 
     #[cold]

@@ -207,4 +207,32 @@ mod tests {
             assert_eq!(inspect::unexpected(&job, 0), left);
         }
     }
+
+    #[test]
+    fn who_finds_no_memory_is_woken_once_and_told_when_there_is_some() {
+        let config = JobConfig { cells: 1, unexpected: 1, chunks: 4, ..JobConfig::for_ranks(2) };
+        let job = JobSegment::create(&config).unwrap();
+        let mut envelope = Envelope::EMPTY;
+        envelope.kind = kind::INLINE;
+        // SAFETY: nobody else uses them.
+        let [mut none, mut all] = [0, 1].map(|rank| unsafe { job.queues(rank) });
+        (all.head.rank, none.head.rank) = (1, 0);
+        while all.queue_unexpected(&envelope) {}
+        assert!(job.chunks().is_wanted() && !job.chunks().answer_wish(), "there is none");
+        assert!(none.queue_unexpected(&envelope), "the first lies with the rank");
+        job.inbox(0).push(&envelope).unwrap();
+        for again in [false, true] {
+            none.head.wake = 0;
+            assert!(!none.queue_unexpected(&envelope));
+            assert_eq!(
+                (none.head.wake, inspect::has_declined(&job, 0), inspect::is_stuck(&job, 0)),
+                (u32::from(!again), true, true)
+            );
+        }
+        while let Some(oldest) = all.find_unexpected(0, ANY_SOURCE, ANY_TAG) {
+            all.take_unexpected(oldest);
+        }
+        assert!(!inspect::is_stuck(&job, 0) && job.chunks().answer_wish() && !job.chunks().answer_wish());
+        assert!(none.queue_unexpected(&envelope));
+    }
 }
