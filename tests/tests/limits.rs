@@ -43,6 +43,30 @@ fn the_end_of_memory_for_messages_is_named() {
     }
 }
 
+/// The same where each rank holds some of it, and waits for room at others, or at itself.
+#[test]
+fn the_end_of_memory_for_messages_is_named_where_all_hold_some() {
+    Turn::beside_others();
+    let turn = Turn::take();
+    let binary = program("pressure.c", Mpi::Mpich);
+    drop(turn);
+    let cases: [(&str, &[&str]); 5] = [
+        ("4", &["-V", "8"]),
+        ("4", &["-V", "8", "-x", "VMPI_SINGLE_COPY=0", "-x", "VMPI_STRONG_PROGRESS=0"]),
+        ("6", &["-V", "3", "--policy", "lifo"]),
+        ("6", &["-V", "6"]),
+        ("6", &["-V", "3", "--enable-recovery"]),
+    ];
+    for (ranks, flags) in cases {
+        let run = Vmpirun::new("all").args(["-n", ranks, "-x", "VMPI_UNEXPECTED_BYTES=3M"]).args(flags);
+        let outcome = run.arg(&binary).args(["all", "1000"]).run();
+        assert!(outcome.code == 125 && !outcome.stderr.contains("deadlock"), "{outcome:?}");
+        let says = ["that no receive has asked for", "3145728 bytes on this node", "VMPI_UNEXPECTED_BYTES"];
+        assert!(says.iter().all(|words| outcome.stderr.contains(words)), "{outcome:?}");
+        assert!(!outcome.stderr.contains("two ranks wrong"), "{outcome:?}");
+    }
+}
+
 fn assert_says_who_holds(outcome: &Outcome, limit: &str) {
     assert!(outcome.code == 125 && !outcome.stderr.contains("deadlock"), "{outcome:?}");
     for word in ["rank 0 holds ", "that no receive has asked for", "from rank 1", limit, "VMPI_UNEXPECTED_BYTES"] {

@@ -79,6 +79,32 @@ fn the_same_seed_gives_the_same_order_and_others_give_others() {
     assert!(seen.len() >= 8, "{seen:?}");
 }
 
+/// In the middle of one operation's start a message is taken in that another one waits for.
+#[test]
+fn collectives_under_way_go_on_whatever_was_taken_in_meanwhile() {
+    let binary = made("io_coll.c", Mpi::Openmpi);
+    let scratch = Scratch::new("orders-under-way");
+    for seed in ["769466", "769466,sched,delay", "2", "3"] {
+        let run = Vmpirun::new("orders").cwd(scratch.path()).args(["-n", "6", "-V", "6", "--chaos", seed]).arg(&binary);
+        let outcome = run.run();
+        assert!(outcome.code == 0 && outcome.stdout.contains("all checks hold"), "{seed}: {outcome:?}");
+    }
+}
+
+/// MPI ends and begins again: what was held back then is let go, and the record goes on.
+#[test]
+fn sessions_that_follow_each_other_keep_their_order() {
+    let binary = made("sessions.c", Mpi::Openmpi);
+    let scratch = Scratch::new("orders-sessions");
+    let record = scratch.path().join("record").to_string_lossy().into_owned();
+    for ranks in [1, 3] {
+        for flags in [&["--chaos", "3"][..], &["--chaos", "17,delay"], &["--record", &record], &["--replay", &record]] {
+            let outcome = run(&binary, ranks, flags, &[]);
+            assert!(outcome.code == 0 && outcome.stdout.contains("all checks hold"), "{flags:?}: {outcome:?}");
+        }
+    }
+}
+
 #[test]
 fn a_replay_takes_what_the_record_took() {
     let binary = orders();

@@ -159,6 +159,19 @@ fn windows_and_shared_file_pointers_give_the_same_answers_in_virtual_time() {
     assert!(apart.code != 0 && apart.stderr.contains("is on another host of the simulated machine"), "{apart:?}");
 }
 
+/// MPI ends and begins again, four times, before MPI_Init and after MPI_Finalize; what follows the last session is not waited for.
+#[test]
+fn sessions_that_follow_each_other_are_in_one_virtual_time() {
+    for ranks in [1, 3, 6] {
+        let outcome = good("sessions.c", ranks, &["--compute", "none"], &[]);
+        assert!(outcome.stdout.contains("all checks hold"), "{outcome:?}");
+        let again = good("sessions.c", ranks, &["--compute", "none", "-V", "6"], &[]);
+        let told =
+            |outcome: &Outcome| outcome.stderr.lines().find(|line| line.contains(": simulated on ")).map(str::to_owned);
+        assert!(told(&outcome).is_some() && told(&outcome) == told(&again), "{outcome:?} {again:?}");
+    }
+}
+
 /// The lines that all ranks print, in an order that does not depend on who printed first.
 fn lines(outcome: &Outcome) -> Vec<String> {
     let mut lines: Vec<String> = outcome.stdout.lines().map(str::to_owned).collect();

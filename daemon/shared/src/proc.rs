@@ -40,14 +40,28 @@ pub fn pid_of(seen: &str) -> Option<i32> {
 /// How /proc calls the threads of the process that is `seen` there. Without opendir(3), which takes memory of malloc's: a rank may look in a signal's handler, which may
 /// have come inside malloc, and the block that it would get may lie beside memory that must not be touched (`overlap` of vmpi-core).
 pub fn threads_of(seen: i32) -> Vec<i32> {
-    let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(directory) = open(format!("/proc/{seen}/task"), directory, Mode::empty()) else { return Vec::new() };
-    let mut room = [MaybeUninit::uninit(); 4096];
-    let (mut entries, mut threads) = (RawDir::new(directory, &mut room), Vec::new());
-    while let Some(Ok(entry)) = entries.next() {
-        threads.extend(entry.file_name().to_str().ok().and_then(|name| name.parse::<i32>().ok()));
-    }
+    let mut threads = Vec::new();
+    each_thread(&format!("/proc/{seen}/task"), |thread| threads.push(thread));
     threads
+}
+
+/// How many threads this process has; 0: not known. As `threads_of`.
+pub fn own_threads() -> usize {
+    let mut count = 0;
+    each_thread("/proc/self/task", |_| count += 1);
+    count
+}
+
+fn each_thread(directory: &str, mut found: impl FnMut(i32)) {
+    let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(directory) = open(directory, how, Mode::empty()) else { return };
+    let mut room = [MaybeUninit::uninit(); 4096];
+    let mut entries = RawDir::new(directory, &mut room);
+    while let Some(Ok(entry)) = entries.next() {
+        if let Some(thread) = entry.file_name().to_str().ok().and_then(|name| name.parse().ok()) {
+            found(thread);
+        }
+    }
 }
 
 /// A descriptor of a process, readable once it has ended (pidfd_open(2)).

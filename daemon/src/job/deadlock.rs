@@ -156,7 +156,7 @@ impl Job {
                 // Of several nodes the launcher knows who waits at a port.
                 let is_answered = || self.spec.nodes.is_none() && self.ports.visitor(rank).is_none();
                 self.asks(rank) && is_answered()
-                    || inspect::is_moving(&self.segment, rank)
+                    || inspect::is_moving(&self.node, &self.segment, rank)
                     || self.has_thread_elsewhere(&self.ranks[rank as usize], rank)
             })
     }
@@ -245,7 +245,7 @@ impl Job {
             wait.deferred = Some(Deferred { function, address, site: None });
         }
         wait.waiting_s = self.node.seconds(self.node.now().saturating_sub(descriptor.t.load(SeqCst)));
-        let seen = inspect::look(&self.segment, rank, MOST);
+        let seen = inspect::look(&self.node, &self.segment, rank, MOST);
         wait.unexpected_count = seen.unexpected_count;
         wait.unexpected = seen.unexpected;
         wait.crowd = seen.crowd;

@@ -131,7 +131,7 @@ impl Job {
             RunState::Ready | RunState::Tended | RunState::Running => true,
             RunState::Suspended => {
                 inspect::is_suspended(&self.node, &self.segment, rank).is_none()
-                    || all_wait && inspect::is_moving(&self.segment, rank)
+                    || all_wait && inspect::is_moving(&self.node, &self.segment, rank)
             }
             _ => false,
         };

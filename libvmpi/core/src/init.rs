@@ -23,7 +23,8 @@ use crate::tool::event;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, Once};
 use vmpi_shared::check::CheckBoard;
 use vmpi_shared::control::{self, Check, Connection, Reply, Request};
 use vmpi_shared::dynamic::World;
@@ -37,6 +38,10 @@ use vmpi_shared::{meter, sched};
 
 /// Those for whom MPI is up: the world model and sessions. The lock also keeps two threads from opening at once.
 static USERS: Mutex<u32> = Mutex::new(0);
+/// There are none, and this rank has its core all the same.
+static RESTS: AtomicBool = AtomicBool::new(false);
+/// Has there been a session here?
+static HAS_SESSIONS: AtomicBool = AtomicBool::new(false);
 
 /// Start MPI; returns the granted thread level (`consts::THREAD_*`). `face` is the ABI's name.
 ///
@@ -128,19 +133,16 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
             request::set_up();
             crate::memory::huge::prepare();
             elements::set_reach(crate::p2p::REACH);
+        } else {
+            begin_again()?;
         }
-        let endpoint = endpoint();
-        sched::enter(&endpoint.node, endpoint.me);
+        if !RESTS.swap(false, Ordering::Relaxed) {
+            let endpoint = endpoint();
+            sched::enter(&endpoint.node, endpoint.me);
+        }
         process::set_active(true);
     }
-    // With several threads in MPI at once waits, and other choices, would not follow from the program alone.
-    if level == consts::THREAD_MULTIPLE && simulate::is_on() && *users == 0 && endpoint().me == 0 {
-        eprintln!(
-            "vmpi: MPI_THREAD_MULTIPLE was asked for, and MPI_THREAD_SERIALIZED is granted: which of two threads of a rank comes first has no answer in \
-             virtual time (vmpirun --simulate). A program that has several threads in MPI at once all the same is not simulated right."
-        );
-    }
-    let level = if simulate::is_on() || chance::is_on() { level.min(consts::THREAD_SERIALIZED) } else { level };
+    let level = grant(level, *users == 0);
     if *users == 0 || level == consts::THREAD_MULTIPLE {
         crate::lock::set_threaded(level == consts::THREAD_MULTIPLE);
     }
@@ -148,27 +150,96 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
     Ok(level)
 }
 
-/// One user less: the last one leaves the core.
+/// Of the level that is asked for: with several threads in MPI at once waits, and other choices, would not follow from the program alone.
+fn grant(level: i32, says: bool) -> i32 {
+    if level != consts::THREAD_MULTIPLE || !(simulate::is_on() || chance::is_on()) {
+        return level;
+    }
+    if says && endpoint().me == 0 {
+        let why = if simulate::is_on() {
+            "which of two threads of a rank comes first has no answer in virtual time (vmpirun --simulate). A program that has several threads in MPI at once \
+             all the same is not simulated right."
+        } else {
+            "which of two threads of a rank comes first follows from no seed, and stands in no record (vmpirun --chaos, --record, --replay, --explore). A \
+             program that has several threads in MPI at once all the same may hang."
+        };
+        eprintln!("vmpi: MPI_THREAD_MULTIPLE was asked for, and MPI_THREAD_SERIALIZED is granted: {why}");
+    }
+    consts::THREAD_SERIALIZED
+}
+
+/// As `open`, for a session.
+///
+/// # Errors
+/// As `open`.
+pub fn open_for_session(face: &'static str, required_thread_level: i32) -> Result<i32> {
+    let level = open(face, required_thread_level)?;
+    HAS_SESSIONS.store(true, Ordering::Relaxed);
+    Ok(level)
+}
+
+/// MPI has been up here before, and had no user for a while.
+///
+/// # Errors
+/// `Class::Other` in virtual time, which goes on without a rank that has called MPI_Finalize.
+#[cold]
+fn begin_again() -> Result<()> {
+    if simulate::is_on() && !RESTS.load(Ordering::Relaxed) {
+        let why = "this rank has called MPI_Finalize without ever having had a session, so the simulation (vmpirun --simulate) goes on without it, and it \
+                   can begin none now: begin one before MPI_Finalize";
+        return Err(Error::new(Class::Other, why));
+    }
+    chance::resume();
+    Ok(())
+}
+
+/// One user less: the last one leaves the core. In virtual time, where others would go past it meanwhile, a rank that has begun sessions leaves as its process ends:
+/// another one may begin.
 pub fn close() {
     let mut users = USERS.lock().unwrap();
     if *users == 1 {
         check::at_end::objects();
         request::finish_buffered();
-        crate::regions::finish();
         chance::finish();
-        process::set_active(false);
-        simulate::finish();
-        endpoint().leave_virtual_time();
-        simulate::wait::check();
-        // If the daemon is gone, the kernel is about to end this process anyway.
-        let _ = process::with_daemon(|daemon| daemon.send(&Request::Finalized, &[]));
-        let endpoint = endpoint();
-        sched::finish(&endpoint.node, endpoint.me);
-        foreign::leave();
+        if simulate::is_on() && HAS_SESSIONS.load(Ordering::Relaxed) {
+            rest();
+        } else {
+            leave();
+        }
         // Whoever comes next finds the lock taken seriously until it has said what it needs.
         crate::lock::set_threaded(true);
     }
     *users -= 1;
+}
+
+#[cold]
+fn rest() {
+    static ONCE: Once = Once::new();
+    // SAFETY: the function is there as long as the process.
+    ONCE.call_once(|| _ = unsafe { libc::atexit(leave_at_exit) });
+    process::set_active(false);
+    RESTS.store(true, Ordering::Relaxed);
+}
+
+/// The process ends. A child of a fork has inherited this, and must not speak for the rank.
+extern "C" fn leave_at_exit() {
+    if process::is_this_process() && RESTS.swap(false, Ordering::Relaxed) {
+        leave();
+    }
+}
+
+/// This rank takes part in nothing more.
+fn leave() {
+    crate::regions::finish();
+    process::set_active(false);
+    simulate::finish();
+    endpoint().leave_virtual_time();
+    simulate::wait::check();
+    // If the daemon is gone, the kernel is about to end this process anyway.
+    let _ = process::with_daemon(|daemon| daemon.send(&Request::Finalized, &[]));
+    let endpoint = endpoint();
+    sched::finish(&endpoint.node, endpoint.me);
+    foreign::leave();
 }
 
 /// The two segments, this rank and its world, and in a simulated job virtual time.

@@ -297,8 +297,8 @@ fn end_ownership() {
         if !told && begun.elapsed() > PATIENCE {
             told = true;
             eprintln!(
-                "vmpi: rank {}: a thread waits to call MPI while another one is inside it. The program has asked for one thread at a time \
-                 (MPI_Init, or less than MPI_THREAD_MULTIPLE); OMPI_MPI_THREAD_LEVEL=3 makes MPI_Init ask for MPI_THREAD_MULTIPLE",
+                "vmpi: rank {}: a thread waits to call MPI while another one is inside it. The program has one thread at a time there: \
+                 it has called MPI_Init, or was granted less than MPI_THREAD_MULTIPLE (MPI_Query_thread); OMPI_MPI_THREAD_LEVEL=3 makes MPI_Init ask for MPI_THREAD_MULTIPLE",
                 process::world().0
             );
         }

@@ -32,13 +32,13 @@ const LEVELS: [(i32, &str); 4] = [
 /// has by now.
 ///
 /// # Errors
-/// As [`crate::init::open`]; `Class::Errhandler` if there is no such handler.
+/// As [`crate::init::open_for_session`]; `Class::Errhandler` if there is no such handler.
 pub fn init(face: &'static str, hints: &Entries, handler: Errhandler) -> Result<Session> {
     let asked = hints.get(b"thread_level");
     let [single, .., multiple] = &LEVELS;
     let now = if process::is_active() && lock::is_threaded() { multiple } else { single };
     let (level, name) = *LEVELS.iter().find(|(_, name)| asked == Some(name.as_bytes())).unwrap_or(now);
-    crate::init::open(face, level)?;
+    crate::init::open_for_session(face, level)?;
     let mut entries = Entries::default();
     entries.set(b"thread_level", name.as_bytes());
     entries.set(info::ALLOC_KINDS.0, info::ALLOC_KINDS.1);

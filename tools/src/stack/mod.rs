@@ -100,6 +100,9 @@ pub fn site(pid: i32, names: &mut Names, deferred: Option<u64>) -> Result<(Optio
     // What a signal has interrupted has called nothing. It may be libc's memcpy, or its write: who has called that is of interest.
     let touches = !addresses[caller].returns;
     let function = in_vmpi(caller - 1).filter(|_| !touches).unwrap_or_default();
+    if touches && is_of_a_crash(names, &modules, addresses[caller - 1]) {
+        return Ok((None, deferred));
+    }
     let file = |at: &At| modules.find(at.address).and_then(|mapped| mapped.path.file_name());
     let is_libcs = |at: &At| file(at).is_some_and(|name| fold::is_libcs_file(&name.to_string_lossy()));
     let passes_on = |at: &At| (touches && is_libcs(at)) || fold::is_binding(*at, &modules);
@@ -114,6 +117,14 @@ pub fn site(pid: i32, names: &mut Names, deferred: Option<u64>) -> Result<(Optio
         }
     }
     Ok((Some(found), deferred))
+}
+
+/// Is this vmpi's handler of a signal that ends the program, which waits until its end has been told of?
+fn is_of_a_crash(names: &mut Names, modules: &Modules, at: At) -> bool {
+    names
+        .frames(modules, at)
+        .iter()
+        .any(|frame| frame.function.as_deref().is_some_and(|name| name.contains("::crash::")))
 }
 
 fn place(names: &mut Names, modules: &Modules, at: At, function: String) -> Site {

@@ -4,7 +4,7 @@ use super::graph::USER_TAG_BIT;
 use super::{Stray, Why};
 use crate::cpus::format_list;
 use crate::table::seconds;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use vmpi_shared::escape;
 use vmpi_shared::waits::{RankWait, Site, WaitKind, WaitOn};
 
@@ -234,10 +234,21 @@ pub fn sentences(why: &Why) -> Vec<String> {
             sentences.push(format!("rank {} waits for rank {}, which has ended.", edge.from, to.rank));
         }
     }
-    sentences.extend(why.graph.strays.iter().take(16).map(|stray| stray_sentence(why, stray)));
-    // Of many messages alike once.
-    sentences.dedup();
+    // Where memory has ended it is no wonder that there are such messages.
+    if why.waits.limit().is_none() {
+        sentences.extend(unlike(&why.graph.strays).into_iter().take(16).map(|stray| stray_sentence(why, stray)));
+    }
     sentences
+}
+
+/// Of many messages that differ in their lengths at most, the first.
+fn unlike(strays: &[Stray]) -> Vec<&Stray> {
+    let mut seen = BTreeSet::new();
+    let first = |stray: &&Stray| {
+        let Stray { rank, message, wanted, .. } = stray;
+        seen.insert((*rank, message.from, message.tag, message.context, wanted.peer, wanted.tag, wanted.context))
+    };
+    strays.iter().filter(first).collect()
 }
 
 fn format_sorted(list: &[u32]) -> String {

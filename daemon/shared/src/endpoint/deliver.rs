@@ -142,15 +142,19 @@ impl Endpoint {
     fn await_space(&mut self, to: u32) {
         if to == self.me {
             self.drain_own();
-            return;
+            // Memory has ended for what lies there. Others may give some back.
+            if !self.is_stuck() {
+                return;
+            }
+        } else {
+            self.progress_for(to);
+            progress_for_offerer(&self.node, &self.job, self.me, to, &mut self.outgoing);
+            if self.job.inbox(to).has_space() {
+                return;
+            }
+            // While this rank waits for others they must be able to finish with it.
+            self.drain_own();
         }
-        self.progress_for(to);
-        progress_for_offerer(&self.node, &self.job, self.me, to, &mut self.outgoing);
-        if self.job.inbox(to).has_space() {
-            return;
-        }
-        // While this rank waits for others they must be able to finish with it.
-        self.drain_own();
         let (node, job) = (&self.node, &self.job);
         let inbox = job.inbox(to);
         // SAFETY: this endpoint outlives it.

@@ -8,7 +8,7 @@ use crate::matching::queues::{HOLDS, LEAST_UNEXPECTED_LIMIT, QueueHead, Unexpect
 use crate::matching::request::{ASKED, FLAG_AWAITED, FLAG_CROWDED, FLAG_WAKE, NOBODY, Slot, state};
 use crate::mem::sync::Ordering;
 use crate::node::NodeSegment;
-use crate::sched::RunState;
+use crate::sched::{RunState, Wait};
 use crate::waits::{Crowd, Unasked, WaitKind, WaitOn};
 use std::collections::BTreeMap;
 
@@ -106,7 +106,13 @@ pub fn is_suspended(node: &NodeSegment, job: &JobSegment, rank: u32) -> Option<u
 
 /// Is data on its way to or from `rank`, or its wait over, as far as its queues know? Reads every request in use. Of several requests that it waits for
 /// some may have been completed: that alone ends no wait.
-pub fn is_moving(job: &JobSegment, rank: u32) -> bool {
+pub fn is_moving(node: &NodeSegment, job: &JobSegment, rank: u32) -> bool {
+    let descriptor = node.rank(rank);
+    if descriptor.wait_kind.load(Ordering::SeqCst) == Wait::Space as u32 {
+        // It goes on with anything else only when there is room.
+        let to = descriptor.wait_operand.load(Ordering::SeqCst);
+        return to < job.ranks_in_use() && job.inbox(to).has_space();
+    }
     let head = head_of(job, rank);
     head.service.first != 0
         || head.is_stirred()
@@ -121,9 +127,9 @@ fn slots(job: &JobSegment, rank: u32, head: &QueueHead) -> impl Iterator<Item = 
 }
 
 /// Look at the queues of `rank`; lists have at most `most` entries.
-pub fn look(job: &JobSegment, rank: u32, most: usize) -> Seen {
+pub fn look(node: &NodeSegment, job: &JobSegment, rank: u32, most: usize) -> Seen {
     let head = head_of(job, rank);
-    let mut seen = Seen { missing: head.wait_count, moving: is_moving(job, rank), ..Seen::default() };
+    let mut seen = Seen { missing: head.wait_count, moving: is_moving(node, job, rank), ..Seen::default() };
     let open = |slot: &Slot| matches!(slot.state, state::POSTED | state::SENT);
     let with = |flag: u32| move |slot: &Slot| open(slot) && slot.flags & flag != 0;
     // Of several threads, and for nonblocking collectives, what would wake the rank.

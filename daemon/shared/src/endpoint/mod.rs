@@ -170,6 +170,12 @@ impl Endpoint {
         true
     }
 
+    /// What has come was taken in in the middle of something, by who does not look at all that this rank waits for: it does before it suspends.
+    #[inline]
+    pub fn look_again(&mut self) {
+        self.queues().head.wake = 1;
+    }
+
     /// As `progress`, in a job that survives deaths: what dead ranks had sent has been taken in then, also where it lies behind an envelope that is
     /// still being written. Returns those ranks; who fails while this runs is not among them. Who failed is looked up before what has come: the dead
     /// had pushed all that they pushed when their failure was published.

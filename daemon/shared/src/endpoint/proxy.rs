@@ -21,7 +21,7 @@ pub(super) fn progress_for(node: &NodeSegment, job: &JobSegment, me: u32, rank: 
         let mut queues = unsafe { job.queues(rank) };
         let verdict = queues.drain(&mut mover, out);
         wake_space_waiters(node, job, rank);
-        if verdict == Verdict::Ready {
+        if verdict == Verdict::Ready && (queues.can_take() || !waits_for_room(node, rank)) {
             policy::note_answering(node, rank, queues.only_answers());
             sched::make_ready(node, rank);
             return;
@@ -30,6 +30,12 @@ pub(super) fn progress_for(node: &NodeSegment, job: &JobSegment, me: u32, rank: 
             return;
         }
     }
+}
+
+/// Does `rank` wait for room in another's inbox? Whatever else has come about is noted, and not what it waits for: two ranks whose own messages find no memory would
+/// wake each other for ever. What only the rank itself may take out of its inbox it must, or others wait for room there.
+fn waits_for_room(node: &NodeSegment, rank: u32) -> bool {
+    node.rank(rank).wait_kind.load(Ordering::Relaxed) == Wait::Space as u32
 }
 
 /// What a rank that spins on its idle core does for the others of that core: tend, and pass the answers on. It cannot
@@ -75,9 +81,7 @@ pub(super) fn wake_waiters_for_space(node: &NodeSegment, job: &JobSegment, rank:
     ends.space_wanted.store(0, Ordering::SeqCst);
     fence(Ordering::SeqCst); // SYNC A: the room before the look at the states
     for waiter in 0..job.ranks_in_use() {
-        if waiter != rank {
-            wake_waiter(node, waiter, Wait::Space, rank);
-        }
+        wake_waiter(node, waiter, Wait::Space, rank);
     }
 }
 

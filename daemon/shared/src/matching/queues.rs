@@ -168,6 +168,11 @@ impl Queues<'_> {
         same && self.inbox.has_mail() && self.is_full()
     }
 
+    /// Is there a message in the inbox, and not one for which there is no room?
+    pub fn can_take(&self) -> bool {
+        self.inbox.has_mail() && !self.is_stuck()
+    }
+
     /// Is there something for their owner to go on with, and will it wait again after that?
     pub fn only_answers(&self) -> bool {
         self.head.service.first != 0 && self.head.waiting != 0 && self.head.wait_count != 0

@@ -254,7 +254,7 @@ fn asking_carrier(world: &World, spin_ticks: u64, bell: Bell, mut messages: u32)
 fn picture(world: &World, rank: u32) -> Option<(u64, Stand)> {
     let switches = inspect::is_suspended(&world.node, &world.job, rank)?;
     let stand = carrier_bell::stand(&world.node).filter(|stand| !stand.holds)?;
-    (!inspect::is_moving(&world.job, rank)).then_some((switches, stand))
+    (!inspect::is_moving(&world.node, &world.job, rank)).then_some((switches, stand))
 }
 
 /// Two ranks exchange messages, and then wait for one that nobody sends. Who looks at both nodes twice, as their daemons and the launcher do, finds that out, and

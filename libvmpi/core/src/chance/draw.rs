@@ -242,6 +242,7 @@ pub(super) fn prefer(context: u32, size: u32, asked: Want) -> i32 {
             break;
         }
         super::progress();
+        endpoint().look_again();
     }
     let first = with(None, |chaos| chaos.has(MATCH).then(|| chaos.draw(Purpose::Sender, u64::from(size))));
     let Some(first) = first else { return asked.source };

@@ -82,6 +82,8 @@ struct Log {
     run: Option<Entry>,
     /// Receives that have not taken a message, as far as this rank has seen: number and whether for any tag, by slot.
     open: BTreeMap<u32, (u64, bool)>,
+    /// Messages that nobody has received, as told at MPI's end: how many by context, source and tag.
+    left: BTreeMap<(u32, u32, i32), u32>,
     bytes: Vec<u8>,
 }
 
@@ -111,6 +113,7 @@ pub(super) fn begin(directory: &str, rank: u32, full: bool) -> Result<(), String
         at: 0,
         run: None,
         open: BTreeMap::new(),
+        left: BTreeMap::new(),
         bytes: Vec::new(),
     };
     STATE.with(|state| *state = Some(log));
@@ -259,13 +262,19 @@ pub(super) fn finish() {
         if !log.full {
             return;
         }
+        // Those that were told when MPI ended before are there still.
+        let mut told = log.left.clone();
         endpoint().each_unasked(|envelope| {
-            if envelope.context & 1 == 0 && envelope.source >= 0 {
-                log.write(&Entry::Left {
-                    context: envelope.context,
-                    source: envelope.source as u32,
-                    tag: envelope.tag,
-                });
+            let (context, source, tag) = (envelope.context, envelope.source as u32, envelope.tag);
+            if context & 1 != 0 || envelope.source < 0 {
+                return;
+            }
+            match told.get_mut(&(context, source, tag)) {
+                Some(before) if *before > 0 => *before -= 1,
+                _ => {
+                    *log.left.entry((context, source, tag)).or_default() += 1;
+                    log.write(&Entry::Left { context, source, tag });
+                }
             }
         });
     });

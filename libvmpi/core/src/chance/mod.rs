@@ -40,6 +40,8 @@ const HOLD: u32 = 8;
 const FULL: u32 = 16;
 
 static MODE: AtomicU32 = AtomicU32::new(0);
+/// What it was when MPI ended here.
+static BEFORE: AtomicU32 = AtomicU32::new(0);
 
 fn mode(what: u32) -> bool {
     MODE.load(Ordering::Relaxed) & what != 0
@@ -90,12 +92,17 @@ pub(crate) fn begin(endpoint: &mut Endpoint, ranks: u32) -> Result<bool> {
     Ok(wanted != 0)
 }
 
-/// Nothing more is decided.
+/// Nothing more is decided, unless MPI begins again.
 pub(crate) fn finish() {
     if mode(LOG) {
         log::finish();
     }
-    MODE.store(0, Ordering::Relaxed);
+    BEFORE.store(MODE.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+}
+
+/// MPI begins again in this process: decisions go on where they ended, and what is held back is let go.
+pub(crate) fn resume() {
+    MODE.store(BEFORE.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
 /// Changes (deaths, revocations) that have been acted on.

@@ -20,6 +20,7 @@ mod fork;
 pub(crate) mod huge;
 
 use crate::guarded::EntryGuarded;
+use crate::overlap::guard;
 use crate::process::{self, endpoint};
 use file::{ADDRESSES, Area, MemoryFile};
 use procfs::process::{MemoryMap, Process};
@@ -29,6 +30,7 @@ use std::sync::{LazyLock, OnceLock};
 use vmpi_cma::Areas;
 use vmpi_shared::control::{Overlap, env};
 use vmpi_shared::mem::checker;
+use vmpi_shared::proc;
 
 /// Messages of up to so many bytes gain by it: larger ones come from memory, not from a cache, and the kernel's copy out of huge pages is as fast.
 const MOST_MESSAGE_BYTES: u64 = 4 << 20;
@@ -104,10 +106,11 @@ pub(crate) fn holds(addr: u64, len: u64) -> bool {
 }
 
 /// Move what of `range` can be moved; false if nothing of it lies in the file then. `None`: not now, messages are under way. To be called while it is wanted, which it may not
-/// be any more on return. `in_use`: most of it is in memory, and is to be so in the file, or it would get no huge page.
+/// be any more on return. Nor is memory moved while some is guarded. `in_use`: most of it is in memory, and is to be so in the file, or it would get no huge page.
 #[cold]
 pub(crate) fn move_in(range: Range<u64>, in_use: bool) -> Option<bool> {
-    if endpoint().queues().head.slots_live != 0 {
+    // What is guarded is not where it seems to be.
+    if endpoint().queues().head.slots_live != 0 || guard::any_armed() {
         return None;
     }
     if !is_quiet() {
@@ -169,7 +172,7 @@ pub(crate) fn is_in_windows() -> bool {
 
 /// Is this thread the only one of its process?
 fn is_alone() -> bool {
-    std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
+    proc::own_threads() == 1
 }
 
 impl Heap {

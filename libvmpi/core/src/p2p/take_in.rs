@@ -47,6 +47,8 @@ pub(crate) fn look() {
 fn look_closer(changes: u64) {
     if !chance::leaves_messages() || chance::has_news(changes) {
         take_in();
+        // A collective that goes on starts operations, too, after it has looked at what it waited for, and after others have.
+        endpoint().look_again();
     }
 }
 
