@@ -159,6 +159,33 @@ fn windows_and_shared_file_pointers_give_the_same_answers_in_virtual_time() {
     assert!(apart.code != 0 && apart.stderr.contains("is on another host of the simulated machine"), "{apart:?}");
 }
 
+/// Calls are checked and recorded there as in real time, and that takes no virtual time; nor does it matter who plays collectives, to the very end.
+#[test]
+fn checks_and_records_change_no_virtual_time() {
+    let scratch = Scratch::new("simulate-recorded");
+    let [trace, matrix] = ["a.perfetto", "a.csv"].map(|name| scratch.path().join(name).to_string_lossy().into_owned());
+    for (program, ranks) in [("nbc.c", 6), ("waits.c", 2), ("coll.c", 5), ("rma_move.c", 4), ("sessions.c", 3)] {
+        let told = |flags: &[&str]| {
+            let outcome = good(program, ranks, flags, &[]);
+            let line = outcome.stderr.lines().find(|line| line.contains(": simulated on ")).map(str::to_owned);
+            line.unwrap_or_else(|| panic!("{program}: {outcome:?}"))
+        };
+        let plain = told(&["--compute", "none"]);
+        let ways: [&[&str]; 5] = [
+            &["--check=cheap"],
+            &["--check=full"],
+            &["--trace", &trace],
+            &["--matrix", &matrix],
+            &["--collectives", "messages"],
+        ];
+        // What else a rank has under way goes on when a collective that is played is over.
+        let beside = program == "nbc.c";
+        for way in ways.iter().take(if beside { 2 } else { ways.len() }) {
+            assert_eq!(told(&[&["--compute", "none"], *way].concat()), plain, "{program} {way:?}");
+        }
+    }
+}
+
 /// MPI ends and begins again, four times, before MPI_Init and after MPI_Finalize; what follows the last session is not waited for.
 #[test]
 fn sessions_that_follow_each_other_are_in_one_virtual_time() {

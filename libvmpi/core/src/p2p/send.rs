@@ -166,10 +166,10 @@ fn to_no_rank(comm: &Communicator, dest: i32) -> Result<()> {
 /// Deliver a small message whose receiver says when it has taken it.
 #[cold]
 fn acknowledged(comm: &Communicator, envelope: &mut Envelope, to: u32, mode: Mode) -> Result<Slot> {
-    simulate::wait::may_wait(mode == Mode::Synchronous);
     if mode == Mode::Noted && endpoint().deliver_unless_crowded(to, envelope) {
         return slot::sent(to).inspect(|slot| checked::opened(*slot));
     }
+    simulate::wait::may_wait(mode == Mode::Synchronous);
     let slot = open(comm, envelope, to, Data::User)?;
     let shared = &mut endpoint().queues().slots[slot.0 as usize];
     // For who asks what it waits for.

@@ -117,6 +117,7 @@ pub(crate) fn left() {
 /// It calls MPI no more.
 pub(super) fn finish() {
     pay();
+    owed::pay();
     tape::with(|tape| tape.finish(called()));
 }
 
