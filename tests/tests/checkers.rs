@@ -90,6 +90,10 @@ fn address_sanitizer_stays_first() {
     let options = ["-fsanitize=address", rpath];
     let flavour = Flavour { name: ".asan-rpath", compiler: None, options: &options };
     is_clean(&run("watched.cc", Mpi::Openmpi, flavour, (2, 2), &[], &[]), "with DT_RPATH");
+    // In virtual time the face is preloaded, too.
+    let simulated = ["--simulate", "laptop", "-q"];
+    let got = run("watched.c", Mpi::Openmpi, ADDRESS, (3, 2), &simulated, &[]);
+    assert_eq!((got.code, got.stdout.trim()), (0, "0 wrong"), "{got:?}");
 }
 
 #[test]

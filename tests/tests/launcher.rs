@@ -126,6 +126,13 @@ L.MPI_Comm_rank(w, ctypes.byref(r)); L.MPI_Comm_size(w, ctypes.byref(n)); print(
         let outcome = Vmpirun::new("by-path").args(["-n", "2", "python3", "-c", script, &path]).run();
         assert_eq!((outcome.code, sorted(&outcome)), (0, vec!["0 of 2", "1 of 2"]), "{path}: {outcome:?}");
     }
+    // Who closes it ends well, too: what is to be done at the end lies in it.
+    let closing = format!("{script}; import _ctypes; _ctypes.dlclose(L._handle)");
+    for library in ["libmpi.so.40", "libmpich.so.12"] {
+        let path = format!("/usr/lib/x86_64-linux-gnu/{library}");
+        let outcome = Vmpirun::new("by-path").args(["-n", "2", "python3", "-c", &closing, &path]).run();
+        assert_eq!((outcome.code, sorted(&outcome)), (0, vec!["0 of 2", "1 of 2"]), "{path}: {outcome:?}");
+    }
     // An interpreter that a shell, a script or a tool starts.
     let (dir, path) = (Scratch::new("by-path-dir"), "/usr/lib/x86_64-linux-gnu/libmpi.so.40");
     let (program, inner) = (dir.path().join("open.py"), dir.path().join("inner"));

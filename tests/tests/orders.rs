@@ -91,6 +91,31 @@ fn collectives_under_way_go_on_whatever_was_taken_in_meanwhile() {
     }
 }
 
+/// What MPI does not leave open no seed decides: null and inactive requests are complete, and so is what has been told to be; a message that was probed is there.
+#[test]
+fn a_seed_decides_nothing_that_mpi_says() {
+    let binary = made("chance_told.c", Mpi::Standard);
+    for seed in 1..=8 {
+        for words in ["", ",tests"] {
+            let outcome = run(&binary, 2, &["--chaos", &format!("{seed}{words}")], &[]);
+            assert!(outcome.code == 0 && outcome.stdout.contains("all checks hold"), "{seed}{words}: {outcome:?}");
+        }
+    }
+}
+
+/// Of several collectives under way the one that is waited for needs a message that was let go beside it.
+#[test]
+fn nonblocking_collectives_end_whatever_is_held_back() {
+    let binary = made("chance_nonblocking.c", Mpi::Standard);
+    for seed in 1..=12 {
+        for ranks in [3, 5] {
+            let seed = format!("{seed},delay");
+            let outcome = run(&binary, ranks, &["--on-deadlock", "abort", "--chaos", &seed], &[]);
+            assert_eq!(outcome.code, 0, "{seed}: {outcome:?}");
+        }
+    }
+}
+
 /// MPI ends and begins again: what was held back then is let go, and the record goes on.
 #[test]
 fn sessions_that_follow_each_other_keep_their_order() {

@@ -159,6 +159,25 @@ fn windows_and_shared_file_pointers_give_the_same_answers_in_virtual_time() {
     assert!(apart.code != 0 && apart.stderr.contains("is on another host of the simulated machine"), "{apart:?}");
 }
 
+/// Data that leave their sender at the same time: which goes first must not follow from which of its requests was free when.
+#[test]
+fn times_of_large_messages_are_the_same_in_each_run() {
+    Turn::beside_others();
+    let binary = built("coll.c");
+    let mut found = std::collections::BTreeSet::new();
+    for flags in
+        [["-V", "6", "--policy", "rr"], ["-V", "6", "--policy", "lifo"], ["-V", "3", "--policy", "fifo"]].repeat(3)
+    {
+        let run = Vmpirun::new("times").args(["-n", "6", "--json", "--simulate", "fat-tree", "--map-by", "node"]);
+        let outcome = run.args(["--compute", "none"]).args(flags).arg(&binary).run();
+        assert_eq!(outcome.code, 0, "{outcome:?}");
+        let json = outcome.stdout.lines().find(|line| line.starts_with('{')).expect("--json prints a line");
+        let told: serde_json::Value = serde_json::from_str(json).expect("it is JSON");
+        found.insert(told["report"]["simulation"]["predicted_s"].to_string());
+    }
+    assert!(found.len() == 1 && !found.contains("null"), "{found:?}");
+}
+
 /// Calls are checked and recorded there as in real time, and that takes no virtual time; nor does it matter who plays collectives, to the very end.
 #[test]
 fn checks_and_records_change_no_virtual_time() {

@@ -164,14 +164,23 @@ pub fn choose_face(program: &Program, dirs: &FaceDirs, env: &mut Env) -> Result<
     if let Some(library) = elsewhere.first().filter(|_| !preload.is_empty()) {
         let file = library.file.as_deref().unwrap_or(Path::new("?"));
         why.push_str(&format!("; preloaded, since its DT_RPATH would find {}", file.display()));
-        let given = env.get(PRELOAD).map_or("", String::as_str).split([':', ' ']);
-        let first = found.image.needed.iter().map(String::as_str).chain(given).filter(|name| must_be_first(name));
-        let files: Vec<String> =
-            first.map(str::to_owned).chain(preload.iter().map(|file| file.display().to_string())).collect();
-        prepend(env, PRELOAD, &files);
+        let files: Vec<String> = preload.iter().map(|file| file.display().to_string()).collect();
+        preload_all(program, env, &files);
     }
     tell_mpi4py(dirs, Some(face), env);
     Ok(Choice { face: Some(face), why, preload })
+}
+
+/// These are loaded first, but for what must come before all.
+fn preload_all(program: &Program, env: &mut Env, files: &[String]) {
+    let needed = match &program.kind {
+        Kind::Elf(found) => found.image.needed.as_slice(),
+        Kind::Script { .. } => &[],
+    };
+    let given = env.get(PRELOAD).map_or("", String::as_str).split([':', ' ']);
+    let first = needed.iter().map(String::as_str).chain(given).filter(|name| must_be_first(name)).map(str::to_owned);
+    let all: Vec<String> = first.chain(files.iter().cloned()).collect();
+    prepend(env, PRELOAD, &all);
 }
 
 /// AddressSanitizer's run-time library ends a program in which another one comes before it, however it has got there.
@@ -255,13 +264,13 @@ fn tell_mpi4py(dirs: &FaceDirs, face: Option<Face>, env: &mut Env) -> Option<Fac
 
 /// Have the face (of a program that opens one: the one that it is told of) come before libc, whose clocks it replaces in virtual time: Fortran's interfaces need
 /// libc before they need it, and what is opened comes behind all.
-pub fn come_first(face: Option<Face>, dirs: &FaceDirs, env: &mut Env) {
+pub fn come_first(program: &Program, face: Option<Face>, dirs: &FaceDirs, env: &mut Env) {
     let library = match face {
         Some(face) => dirs.get(face).map(|dir| dir.join(face.for_mpi4py().1)),
         None => env.get(MPI4PY_LIBRARY).map(PathBuf::from),
     };
     if let Some(library) = library.filter(|library| library.is_file()) {
-        prepend(env, PRELOAD, &[library.display().to_string()]);
+        preload_all(program, env, &[library.display().to_string()]);
     }
 }
 

@@ -112,6 +112,8 @@ struct Naive {
     waiting: bool,
     wake: bool,
     probe: Option<Key>,
+    /// The last message that there was no room for.
+    declined: Option<u32>,
     /// Synchronous messages that were matched: their senders must be told.
     told: Vec<u32>,
 }
@@ -152,7 +154,8 @@ impl Naive {
             match taker {
                 Some(at) => self.give(at, &message),
                 None if self.unexpected.len() == self.room => {
-                    self.wake = true;
+                    // Its owner looks at it once.
+                    self.wake |= self.declined.replace(message.serial) != Some(message.serial);
                     break;
                 }
                 None => {

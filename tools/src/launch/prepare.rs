@@ -407,7 +407,7 @@ fn look_up(
     let choice = environ::choose_face(&program, dirs, &mut env)?;
     environ::audit_what_it_starts(&program, &app.args, &cwd, dirs, &mut env);
     if simulated {
-        environ::come_first(choice.face, dirs, &mut env);
+        environ::come_first(&program, choice.face, dirs, &mut env);
     }
     let mut argv = vec![app.program.clone()];
     argv.extend(app.args.iter().cloned());

@@ -6,13 +6,15 @@
 
 use super::Endpoint;
 use super::transfer::RankMover;
+use crate::job::JobSegment;
 use crate::matching::envelope::{Envelope, kind};
 use crate::matching::queues::{Claims, answer};
+use crate::matching::request::Slot;
 use crate::mem::slab::Slab;
 use crate::node::NodeSegment;
 use crate::sched::{self, Wait};
-use crate::simulate::engine::Look;
-use crate::simulate::layout::{NOBODY, Step};
+use crate::simulate::engine::{Look, asks};
+use crate::simulate::layout::{DETACHED, NOBODY, Step};
 use crate::simulate::play::{Holding, Played};
 use crate::simulate::{Cost, Exhausted, Fault, Simulated};
 
@@ -69,10 +71,14 @@ impl Endpoint {
             kind::INLINE | kind::SLAB if simulated.network.detaches(envelope.len) => {
                 let slab = self.job.slab(me);
                 let announced = simulated.detach(envelope, data_of(envelope, &slab));
+                number(&self.job, me, &announced, simulated.next_number());
                 is_ahead = simulated.send(to, &announced);
             }
-            kind::INLINE | kind::SLAB | kind::RTS => is_ahead = simulated.send(to, envelope),
-            kind::FIN => simulated.answer(to, envelope),
+            kind::INLINE | kind::SLAB | kind::RTS => {
+                number(&self.job, me, envelope, simulated.next_number());
+                is_ahead = simulated.send(to, envelope);
+            }
+            kind::FIN => simulated.answer((to, number_answered(&self.job, to, envelope)), envelope),
             // For threads of the receiver: they look whenever it runs.
             kind::WAKE => {}
             _ => simulated.fault = Some(Fault::NoCopy { from: to }),
@@ -335,6 +341,33 @@ fn wake_all(node: &NodeSegment, me: u32, woken: &mut Vec<u32>) {
             sched::wake(node, rank);
         }
     }
+}
+
+/// Numbers of messages that have left their sender's buffer: no others are as large.
+const OF_DETACHED: u64 = 1 << 38;
+
+/// A message of rank `me` that is to be answered is about to leave with this number: its request knows it, for who answers.
+fn number(job: &JobSegment, me: u32, message: &Envelope, number: u64) {
+    if let Some(at) = numbered(job, me, message).filter(|_| asks(message)) {
+        // SAFETY: inside the rank's array of slots, which is mapped; this rank's own.
+        unsafe { at.write_volatile(number) };
+    }
+}
+
+/// The number of the message of `to` that `fin` answers.
+fn number_answered(job: &JobSegment, to: u32, fin: &Envelope) -> u64 {
+    match numbered(job, to, fin) {
+        // SAFETY: as above; the request is in use until this answer has come.
+        Some(at) => unsafe { at.read_volatile() & (OF_DETACHED - 1) },
+        None => OF_DETACHED | u64::from(fin.request),
+    }
+}
+
+/// Where a request of `rank` that a message or its answer names has the message's number: a send is not posted.
+fn numbered(job: &JobSegment, rank: u32, envelope: &Envelope) -> Option<*mut u64> {
+    let is_own = envelope.request & DETACHED == 0 && envelope.request < job.config().slots;
+    // SAFETY: inside the array; only an address.
+    is_own.then(|| unsafe { &raw mut (*job.parts(rank).slots.cast::<Slot>().add(envelope.request as usize)).posted_at })
 }
 
 /// What a message that comes with its data brings; its block is free again.

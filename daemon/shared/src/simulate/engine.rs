@@ -39,11 +39,17 @@ pub const NONE: u32 = 0;
 const SENDER_SHIFT: u32 = 40;
 const REACHED_TIE: u64 = 1 << 63;
 
-/// Answers are told apart by what they answer, not by a number of who answers: when in real time it comes to that may differ.
+/// Answers are told apart by the number of what they answer, not by one of who answers, nor by the sender's request: when in real time it comes to that, and which
+/// request is free by then, may differ.
 const ANSWERS: u64 = 1 << 62;
 
-pub(super) fn answer_tie(to: u32, fin: &Envelope) -> u64 {
-    ANSWERS | u64::from(to) << SENDER_SHIFT | u64::from(fin.request) << 1
+pub(super) fn answer_tie(to: u32, number: u64) -> u64 {
+    ANSWERS | u64::from(to) << SENDER_SHIFT | number << 1
+}
+
+/// The sender's number of what has this tie.
+pub(super) fn number_of(tie: u64) -> u64 {
+    tie & ((1 << SENDER_SHIFT) - 1)
 }
 
 /// A message that is to leave.
@@ -76,7 +82,7 @@ pub struct Engine<'a> {
 }
 
 /// Does the receiver have to answer, at a time that follows from that of the arrival?
-pub(super) fn asks(envelope: &Envelope) -> bool {
+pub(crate) fn asks(envelope: &Envelope) -> bool {
     matches!(envelope.kind, kind::RTS | kind::OPERATION) || (envelope.is_message() && envelope.flags & FLAG_SYNC != 0)
 }
 
@@ -211,20 +217,34 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Receive `request` of `me` has taken an announced message of `to`, whose data leave at `at`; `fin`: what ends the send, with the message's bytes.
-    pub fn send_data(&mut self, at: u64, me: u32, to: u32, request: u32, fin: &Envelope) -> Result<(), Exhausted> {
+    /// Receive `request` of `me` has taken the announced message of `to` with this number, whose data leave at `at`; `fin`: what ends the send, with the message's
+    /// bytes.
+    pub fn send_data(
+        &mut self,
+        at: u64,
+        (me, request): (u32, u32),
+        (to, number): (u32, u64),
+        fin: &Envelope,
+    ) -> Result<(), Exhausted> {
         let index = self.make(what::DATA_LEAVES, (me, 0), to, fin)?;
         let event = &mut self.events[index as usize];
-        (event.request, event.tie) = (request, answer_tie(to, fin));
+        (event.request, event.tie) = (request, answer_tie(to, number));
         // It leaves, so that nobody hears of it yet.
         self.schedule(index, at, &mut Vec::new());
         Ok(())
     }
 
-    /// The answer of `me` to a message of `to` that waited for one arrives then.
-    pub fn arrive(&mut self, at: u64, me: u32, to: u32, fin: &Envelope, woken: &mut Vec<u32>) -> Result<(), Exhausted> {
+    /// The answer of `me` to the message of `to` with this number, which waited for one, arrives then.
+    pub fn arrive(
+        &mut self,
+        at: u64,
+        me: u32,
+        (to, number): (u32, u64),
+        fin: &Envelope,
+        woken: &mut Vec<u32>,
+    ) -> Result<(), Exhausted> {
         let index = self.make(what::ARRIVES, (me, 0), to, fin)?;
-        self.events[index as usize].tie = answer_tie(to, fin);
+        self.events[index as usize].tie = answer_tie(to, number);
         self.schedule(index, at, woken);
         Ok(())
     }

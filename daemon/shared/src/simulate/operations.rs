@@ -9,7 +9,7 @@
 //! have come by its clock, and no others. What is written so is seen by who goes on next through the engine's lock, which both have held. Death story: that of the
 //! simulation; the job of a rank that dies at an operation is ended. One that cannot meet another (`FLAG_DONE`) has been done where it was begun, and only takes its time.
 
-use super::engine::{Engine, Exhausted, answer_tie};
+use super::engine::{Engine, Exhausted, answer_tie, number_of};
 use super::heap::Entry;
 use super::layout::{Event, status, what};
 use super::network::{Flow, Network};
@@ -52,12 +52,12 @@ impl Engine<'_> {
         network: &dyn Network,
         woken: &mut Vec<u32>,
     ) -> Result<(), Exhausted> {
-        let Event { from: target, to: origin, envelope, .. } = self.events[index as usize];
+        let Event { from: target, to: origin, envelope, tie, .. } = self.events[index as usize];
         if envelope.flags & FLAG_UNANSWERED == 0 {
             let mut fin = answer(kind::FIN, envelope.request);
             fin.len = envelope.offset();
             let back = self.make(what::ARRIVES, (target, 0), origin, &fin)?;
-            self.events[back as usize].tie = answer_tie(origin, &fin);
+            self.events[back as usize].tie = answer_tie(origin, number_of(tie));
             if network.shares(target, origin, fin.len) {
                 let flow = Flow { at, key: 0, from: target, to: origin, bytes: fin.len };
                 self.flow(back, what::FLOWS, flow, network)?;
@@ -89,7 +89,8 @@ impl Engine<'_> {
     ) -> Result<(), Exhausted> {
         for grant in grants {
             let wire = network.cost(grant.target, grant.to, 0).wire;
-            self.arrive(at.saturating_add(wire), rank, grant.to, &answer(kind::FIN, grant.request), woken)?;
+            let (to, fin) = ((grant.to, grant.request.into()), answer(kind::FIN, grant.request));
+            self.arrive(at.saturating_add(wire), rank, to, &fin, woken)?;
         }
         if self.counts.doing == rank + 1 {
             self.counts.doing = 0;

@@ -201,15 +201,20 @@ impl Simulated {
         fin.request & DETACHED == 0
     }
 
-    /// The answer to a message of `to` that a receive has taken.
-    pub(crate) fn answer(&mut self, to: u32, fin: &Envelope) {
+    /// The number that the next message gets.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.number
+    }
+
+    /// The answer to the message of `to` with this number, which a receive has taken.
+    pub(crate) fn answer(&mut self, (to, number): (u32, u64), fin: &Envelope) {
         let (segment, me) = (self.segment, self.me);
         let matched = fin.offset().max(self.arriving);
         let cost = self.network.word(me, to);
         let heard = matched.saturating_add(cost.send_overhead).saturating_add(cost.wire);
         let done = segment.locked(me, |engine| match fin.blocks().checked_sub(1) {
-            Some(request) => engine.send_data(heard, me, to, request, fin),
-            None => engine.arrive(heard, me, to, fin, &mut self.woken),
+            Some(request) => engine.send_data(heard, (me, request), (to, number), fin),
+            None => engine.arrive(heard, me, (to, number), fin, &mut self.woken),
         });
         self.note(done);
     }

@@ -168,10 +168,10 @@ impl Rank {
                 (fin.len, fin.request) = (envelope.len, envelope.request);
                 let heard = at + LATENCY + 50;
                 if envelope.kind == kind::RTS {
-                    engine.send_data(heard, me, envelope.from, 0, &fin).unwrap();
+                    engine.send_data(heard, (me, 0), (envelope.from, envelope.request.into()), &fin).unwrap();
                     continue;
                 }
-                engine.arrive(heard, me, envelope.from, &fin, &mut Vec::new()).unwrap();
+                engine.arrive(heard, me, (envelope.from, envelope.request.into()), &fin, &mut Vec::new()).unwrap();
             }
         }
     }
@@ -572,14 +572,14 @@ fn events_that_have_no_room_are_refused() {
         let envelope = Envelope::EMPTY;
         let mut woken = Vec::new();
         for request in 0..room as u32 {
-            engine.arrive(5, 0, 0, &Envelope { request, ..envelope }, &mut woken).unwrap();
+            engine.arrive(5, 0, (0, request.into()), &envelope, &mut woken).unwrap();
         }
-        assert!(engine.arrive(5, 0, 0, &envelope, &mut woken).is_err());
+        assert!(engine.arrive(5, 0, (0, room as u64), &envelope, &mut woken).is_err());
         engine.wait(0, 1);
         engine.settle(&Uneven, &mut woken).unwrap();
         let mut taken = Vec::new();
         engine.take(0, 5, &mut taken);
         assert_eq!(taken.len(), room);
-        engine.arrive(9, 0, 0, &envelope, &mut woken).unwrap();
+        engine.arrive(9, 0, (0, 0), &envelope, &mut woken).unwrap();
     });
 }

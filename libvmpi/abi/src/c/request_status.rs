@@ -14,7 +14,7 @@ use vmpi_core::status::Status;
 
 /// The outcomes of complete requests, which stay as they are.
 fn outcomes(requests: &[Request]) -> Vec<Result<Status>> {
-    requests.iter().map(|request| request::peek(*request).map(|status| status.unwrap_or(Status::EMPTY))).collect()
+    requests.iter().map(|request| request::outcome_of(*request)).collect()
 }
 
 /// Write the statuses of several operations, with their errors if any failed.
@@ -73,7 +73,7 @@ crate::entry_points! {
                 }
                 Some(found) => {
                     *index = found as c_int;
-                    write_status::<A>(status, &request::peek(requests[found])?.unwrap_or(Status::EMPTY));
+                    write_status::<A>(status, &request::outcome_of(requests[found])?);
                 }
             }
         }

@@ -19,6 +19,7 @@ use crate::comm::Communicator;
 use crate::consts;
 use crate::errors::{Class, Error, Result};
 use crate::failure;
+use crate::guarded::EntryGuarded;
 use crate::lock;
 use crate::plane::Plane;
 use crate::process::{self, endpoint};
@@ -254,12 +255,25 @@ pub(crate) fn posting(comm: &Communicator, plane: Plane, slot: u32) {
 /// A message has been received: into this slot.
 #[cold]
 pub(crate) fn received(slot: u32, context: u32, source: i32, tag: i32) {
+    taken(context);
     if mode(SCRIPT) {
         script::keep(slot, false);
     }
     if mode(LOG) {
         log::received(slot, context, source, tag);
     }
+}
+
+/// What probes have found, and nobody has taken since: the next such probe finds it, too.
+static FOUND: EntryGuarded<Vec<(u32, Want)>> = EntryGuarded::new(Vec::new());
+
+pub(crate) fn was_found(context: u32, asked: Want) -> bool {
+    FOUND.with(|found| found.contains(&(context, asked)))
+}
+
+/// A message of this context has been taken.
+pub(crate) fn taken(context: u32) {
+    FOUND.with(|found| found.retain(|(of, _)| *of != context));
 }
 
 /// The receive in this slot ends without a message.
@@ -319,6 +333,9 @@ pub(crate) fn note(entry: &Entry) {
 /// A probe has found a message, for `asked`.
 #[cold]
 pub(crate) fn note_found(context: u32, asked: Want, source: i32, tag: i32) {
+    if mode(CHAOS) {
+        FOUND.with(|found| found.push((context, asked)));
+    }
     if mode(LOG) {
         log::found(context, asked, source, tag);
     }

@@ -1,7 +1,7 @@
 //! Tests, and waits for one of several; how they end where a record says it, or a generator does, or it is written down (`chance`).
 
 use super::progress::{progress_now, progress_without_news};
-use super::table::{is_complete, is_inactive};
+use super::table::{Active, REQUESTS, is_complete, is_inactive};
 use super::wait::{look_with, poll_missed, wait_for_all, wait_for_first};
 use crate::chance::{self, Answer};
 use crate::errors::Result;
@@ -115,7 +115,7 @@ fn test<const ONE: bool>(requests: &[Request]) -> Result<Option<Option<usize>>> 
         }
         Some(Answer::One(index)) if ONE => Some(named(requests, index)?),
         Some(other) => chance::left_the_record("the answer of a test", &other.told()),
-        None if chance::says_not_yet() => missed(),
+        None if may_say_not_yet::<ONE>(requests)? && chance::says_not_yet() => missed(),
         None => match look_now::<ONE>(requests)? {
             Some(first) if ONE => Some(another(requests, first)?),
             found => found,
@@ -128,6 +128,22 @@ fn test<const ONE: bool>(requests: &[Request]) -> Result<Option<Option<usize>>> 
         Some(found) => index_entry(found),
     });
     Ok(found)
+}
+
+/// Is it left open whether they are complete? Not of what is null or inactive, nor of what has been told of (MPI_Request_get_status) or what the program itself
+/// completes.
+fn may_say_not_yet<const ONE: bool>(requests: &[Request]) -> Result<bool> {
+    let (mut open, mut told) = (false, false);
+    for request in requests {
+        if !is_inactive(*request)? {
+            let is_told = REQUESTS.with(|table| {
+                let active = table.get(*request).map(|entry| &entry.active);
+                matches!(active, Some(Active::Ended(_) | Active::Generalized { .. }))
+            });
+            (open, told) = (open || !is_told, told || is_told);
+        }
+    }
+    Ok(open && !(ONE && told))
 }
 
 fn look_now<const ONE: bool>(requests: &[Request]) -> Result<Option<Option<usize>>> {

@@ -130,7 +130,7 @@ fn look_by_chance(comm: &Communicator, asked: Want) -> Result<Option<u32>> {
         Some(Answer::No) => None,
         Some(Answer::Found(want)) => Some(wait_to_find(comm, want.source, want.tag)?),
         Some(other) => chance::left_the_record("what a probe finds", &other.told()),
-        None if chance::says_not_yet() => None,
+        None if !chance::was_found(comm.context, asked) && chance::says_not_yet() => None,
         None => {
             let want = chance::probing(comm, asked);
             find(comm, want.source, want.tag)
@@ -149,6 +149,9 @@ fn look_by_chance(comm: &Communicator, asked: Want) -> Result<Option<u32>> {
 
 fn take(comm: &Communicator, index: u32) -> (Message, Status) {
     let envelope = endpoint().queues().take_unexpected(index);
+    if event::is_wanted() {
+        chance::taken(envelope.context);
+    }
     let status = status_of(&envelope);
     (MESSAGES.with(|messages| messages.insert((envelope, comm.health.clone()))), status)
 }
