@@ -13,7 +13,7 @@ use crate::matching::request::Slot;
 use crate::mem::slab::Slab;
 use crate::node::NodeSegment;
 use crate::sched::{self, Wait};
-use crate::simulate::engine::{Look, asks};
+use crate::simulate::engine::{Look, OF_DETACHED, asks, number_of};
 use crate::simulate::layout::{DETACHED, NOBODY, Step};
 use crate::simulate::play::{Holding, Played};
 use crate::simulate::{Cost, Exhausted, Fault, Simulated};
@@ -343,9 +343,6 @@ fn wake_all(node: &NodeSegment, me: u32, woken: &mut Vec<u32>) {
     }
 }
 
-/// Numbers of messages that have left their sender's buffer: no others are as large.
-const OF_DETACHED: u64 = 1 << 38;
-
 /// A message of rank `me` that is to be answered is about to leave with this number: its request knows it, for who answers.
 fn number(job: &JobSegment, me: u32, message: &Envelope, number: u64) {
     if let Some(at) = numbered(job, me, message).filter(|_| asks(message)) {
@@ -358,7 +355,7 @@ fn number(job: &JobSegment, me: u32, message: &Envelope, number: u64) {
 fn number_answered(job: &JobSegment, to: u32, fin: &Envelope) -> u64 {
     match numbered(job, to, fin) {
         // SAFETY: as above; the request is in use until this answer has come.
-        Some(at) => unsafe { at.read_volatile() & (OF_DETACHED - 1) },
+        Some(at) => unsafe { number_of(at.read_volatile()) },
         None => OF_DETACHED | u64::from(fin.request),
     }
 }

@@ -42,14 +42,17 @@ const REACHED_TIE: u64 = 1 << 63;
 /// Answers are told apart by the number of what they answer, not by one of who answers, nor by the sender's request: when in real time it comes to that, and which
 /// request is free by then, may differ.
 const ANSWERS: u64 = 1 << 62;
+/// Above all numbers: what stands for one where there is none, the request of a message that has left its sender's buffer, or of one that is granted something.
+pub(crate) const OF_DETACHED: u64 = 1 << 38;
+pub(super) const OF_GRANTED: u64 = 1 << 37;
 
 pub(super) fn answer_tie(to: u32, number: u64) -> u64 {
     ANSWERS | u64::from(to) << SENDER_SHIFT | number << 1
 }
 
 /// The sender's number of what has this tie.
-pub(super) fn number_of(tie: u64) -> u64 {
-    tie & ((1 << SENDER_SHIFT) - 1)
+pub(crate) fn number_of(tie: u64) -> u64 {
+    tie & (OF_GRANTED - 1)
 }
 
 /// A message that is to leave.

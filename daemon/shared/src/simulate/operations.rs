@@ -9,7 +9,7 @@
 //! have come by its clock, and no others. What is written so is seen by who goes on next through the engine's lock, which both have held. Death story: that of the
 //! simulation; the job of a rank that dies at an operation is ended. One that cannot meet another (`FLAG_DONE`) has been done where it was begun, and only takes its time.
 
-use super::engine::{Engine, Exhausted, answer_tie, number_of};
+use super::engine::{Engine, Exhausted, OF_GRANTED, answer_tie, number_of};
 use super::heap::Entry;
 use super::layout::{Event, status, what};
 use super::network::{Flow, Network};
@@ -89,7 +89,7 @@ impl Engine<'_> {
     ) -> Result<(), Exhausted> {
         for grant in grants {
             let wire = network.cost(grant.target, grant.to, 0).wire;
-            let (to, fin) = ((grant.to, grant.request.into()), answer(kind::FIN, grant.request));
+            let (to, fin) = ((grant.to, OF_GRANTED | u64::from(grant.request)), answer(kind::FIN, grant.request));
             self.arrive(at.saturating_add(wire), rank, to, &fin, woken)?;
         }
         if self.counts.doing == rank + 1 {

@@ -333,7 +333,7 @@ pub(crate) fn note(entry: &Entry) {
 /// A probe has found a message, for `asked`.
 #[cold]
 pub(crate) fn note_found(context: u32, asked: Want, source: i32, tag: i32) {
-    if mode(CHAOS) {
+    if mode(CHAOS) && !was_found(context, asked) {
         FOUND.with(|found| found.push((context, asked)));
     }
     if mode(LOG) {
