@@ -94,7 +94,7 @@ fn inspect_messages(node: &NodeSegment, job: &JobSegment, dice: &mut fastrand::R
     for _ in 0..12 {
         let rank = dice.u32(..RANKS);
         match dice.usize(..10) {
-            0 => _ = inspect::look(node, job, rank, 8),
+            0 => _ = inspect::look(job, rank, 8),
             1 => _ = (inspect::largest_crowd(job), inspect::crowd(job, rank)),
             2 => _ = (inspect::is_suspended(node, job, rank), inspect::is_moving(node, job, rank)),
             3 => {

@@ -245,7 +245,7 @@ impl Job {
             wait.deferred = Some(Deferred { function, address, site: None });
         }
         wait.waiting_s = self.node.seconds(self.node.now().saturating_sub(descriptor.t.load(SeqCst)));
-        let seen = inspect::look(&self.node, &self.segment, rank, MOST);
+        let seen = inspect::look(&self.segment, rank, MOST);
         wait.unexpected_count = seen.unexpected_count;
         wait.unexpected = seen.unexpected;
         wait.crowd = seen.crowd;

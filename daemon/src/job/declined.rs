@@ -1,6 +1,7 @@
 //! Ranks with a message in their inbox for which memory had ended, and has been given back since by another rank.
 //!
 //! Who gives it back knows nobody who waits for it: a receiver may do so anywhere between two calls. So the daemon looks, while somebody has said that he found none.
+//! Who says so after the daemon has taken the wish is heard at the next look; who dies wants nothing any more, and is not among the living.
 
 use std::time::{Duration, Instant};
 

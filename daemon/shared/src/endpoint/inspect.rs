@@ -23,8 +23,6 @@ pub struct Seen {
     pub missing: u32,
     /// A blocking probe, or a receive without a request.
     pub probe: Option<WaitOn>,
-    /// Something that only the rank itself or its peer can go on with: data is on its way.
-    pub moving: bool,
     pub unexpected: Vec<Unasked>,
     pub unexpected_count: u32,
     pub crowd: Option<Crowd>,
@@ -86,15 +84,17 @@ pub fn is_stuck(job: &JobSegment, rank: u32) -> bool {
 }
 
 fn is_stuck_by(job: &JobSegment, rank: u32, head: &QueueHead) -> bool {
-    let inbox = job.inbox(rank);
-    let same = head.declined != 0 && head.declined_at == inbox.gone() as u32;
-    same && inbox.has_mail() && head.roomy == 0 && job.chunks().is_exhausted()
+    declines(job, rank, head) && head.roomy == 0 && job.chunks().is_exhausted()
 }
 
 /// Is there a message in the inbox of `rank` that found no memory when somebody last looked?
 pub fn has_declined(job: &JobSegment, rank: u32) -> bool {
-    let head = head_of(job, rank);
-    head.declined != 0 && head.declined_at == job.inbox(rank).gone() as u32 && job.inbox(rank).has_mail()
+    declines(job, rank, &head_of(job, rank))
+}
+
+fn declines(job: &JobSegment, rank: u32, head: &QueueHead) -> bool {
+    let inbox = job.inbox(rank);
+    head.declined != 0 && head.declined_at == inbox.gone() as u32 && inbox.has_mail()
 }
 
 /// How often `rank` has been switched in, if it is suspended with nothing in its inbox, or nothing that it can take. What says so twice, with the same number, has not run in between.
@@ -127,9 +127,9 @@ fn slots(job: &JobSegment, rank: u32, head: &QueueHead) -> impl Iterator<Item = 
 }
 
 /// Look at the queues of `rank`; lists have at most `most` entries.
-pub fn look(node: &NodeSegment, job: &JobSegment, rank: u32, most: usize) -> Seen {
+pub fn look(job: &JobSegment, rank: u32, most: usize) -> Seen {
     let head = head_of(job, rank);
-    let mut seen = Seen { missing: head.wait_count, moving: is_moving(node, job, rank), ..Seen::default() };
+    let mut seen = Seen { missing: head.wait_count, ..Seen::default() };
     let open = |slot: &Slot| matches!(slot.state, state::POSTED | state::SENT);
     let with = |flag: u32| move |slot: &Slot| open(slot) && slot.flags & flag != 0;
     // Of several threads, and for nonblocking collectives, what would wake the rank.

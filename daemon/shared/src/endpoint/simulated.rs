@@ -360,7 +360,8 @@ fn number_answered(job: &JobSegment, to: u32, fin: &Envelope) -> u64 {
     }
 }
 
-/// Where a request of `rank` that a message or its answer names has the message's number: a send is not posted.
+/// Where a request of `rank` that a message or its answer names has the message's number: a send is not posted. The sender writes it before the message leaves, and the
+/// receiver has had the message through the engine's lock.
 fn numbered(job: &JobSegment, rank: u32, envelope: &Envelope) -> Option<*mut u64> {
     let is_own = envelope.request & DETACHED == 0 && envelope.request < job.config().slots;
     // SAFETY: inside the array; only an address.

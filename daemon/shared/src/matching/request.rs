@@ -103,7 +103,7 @@ pub struct Slot {
     pub trace: u16,
     /// Bytes received so far in pieces.
     pub progress: u64,
-    /// In virtual time: when a receive was posted.
+    /// In virtual time: when a receive was posted; the number of a message that its receiver answers.
     pub posted_at: u64,
     pub inline: [u8; INLINE_BYTES],
 }

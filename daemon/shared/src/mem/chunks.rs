@@ -4,7 +4,7 @@
 //! them together are the job's limit on this node (`VMPI_UNEXPECTED_BYTES`). They are addresses at first; memory is used as it is touched, and given back.
 //!
 //! Death story: a chunk is taken and given by one step on its owner's word, so it is somebody's or free, whoever dies. What a dead rank had taken for its
-//! queues is given by whoever renews or buries it ([`Chunks::forget`]). Payloads stay until their receivers give them, as slab blocks do.
+//! queues is given by whoever renews or buries it ([`Chunks::forget`]). A wish of a dead rank costs the daemon one look in vain. Payloads stay until their receivers give them, as slab blocks do.
 
 use super::segment::Apart;
 use super::sync::{AtomicU32, Ordering};
@@ -166,7 +166,7 @@ impl Chunks {
     /// A message waits until there is one again.
     #[cold]
     pub fn want(&self) {
-        self.head().wanted.store(1, Ordering::Release);
+        self.head().wanted.store(1, Ordering::Release); // SYNC U: what was left is noted before
     }
 
     /// Does a message wait for one? The daemon looks at this now and then.
@@ -176,7 +176,7 @@ impl Chunks {
 
     /// As the daemon: was one wanted, and is there one now? Who wants one after that says so again.
     pub fn answer_wish(&self) -> bool {
-        self.is_wanted() && !self.is_exhausted() && self.head().wanted.swap(0, Ordering::Acquire) != 0
+        self.is_wanted() && !self.is_exhausted() && self.head().wanted.swap(0, Ordering::Acquire) != 0 // SYNC U: before the look at who left something
     }
 
     /// Bytes in use, and bytes that may be. For who tells of it: it looks at each chunk.
